@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from normata.settings import Settings
 
-# Control characters, those that turn the direction of text round, and halves of surrogate pairs.
+# Control characters, those that change the direction of text, and halves of surrogate pairs.
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -30,7 +30,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 def configure(settings: Settings) -> None:
     """Log as the settings say. Tokens are never passed to a logger, so there is nothing to strike out."""
-    # Here, since commands need `visible` alone, and to import these takes longer than a small command.
+    # Imported here, because commands need only `visible`, and importing these takes longer than a small command.
     import logging  # noqa: PLC0415
 
     import structlog  # noqa: PLC0415
@@ -42,7 +42,7 @@ def configure(settings: Settings) -> None:
     processors: list[Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        # As plain text: Rich, which structlog would take, shows the local variables, and they may hold a token.
+        # Plain text, because Rich, structlog's default, shows local variables, which may contain a token.
         structlog.processors.format_exc_info,
     ]
     wrapper_class = structlog.make_filtering_bound_logger(level)
@@ -76,7 +76,7 @@ def _as_json(event: EventDict, **options: Any) -> bytes:
 
     try:
         line: bytes = orjson.dumps(event, **options)
-    except TypeError:  # half of a surrogate pair is no text in UTF-8
+    except TypeError:  # half of a surrogate pair cannot be encoded
         shown = {key: visible(value) if isinstance(value, str) else value for key, value in event.items()}
         line = orjson.dumps(shown, **options)
     return line if line.isascii() else visible(line.decode()).encode()

@@ -43,7 +43,7 @@ class Lines:
     warn = warning = critical = exception = fatal = error
 
     def _write_unless_broken(self) -> None:
-        with suppress(OSError, ValueError):  # a log that cannot be written keeps no client from an answer
+        with suppress(OSError, ValueError):  # a log that cannot be written must not prevent answers
             self._write()
 
     def _write(self) -> None:

@@ -30,7 +30,7 @@ def give_defaults(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRo
 def with_defaults(table: type[Table], supplied: Mapping[str, Any], moment: str) -> dict[str, Any]:
     """A new row with all other defaults, but without derived columns. Fields without a default are null."""
     row: dict[str, Any] = {**_constants(table), **supplied}
-    # A time that is missing follows the one that is there: what was never updated was last updated when created.
+    # A missing time follows the other one: a row that was never updated was last updated when it was created.
     created, updated = row.get("created_at"), row.get("updated_at")
     for name, default in (("created_at", created or updated), ("updated_at", updated or created), ("adopted_at", None)):
         if name in row:
@@ -59,7 +59,7 @@ def _slug_key(table: type[Table]) -> tuple[str, ...] | None:
 
 def _give_slugs(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:
     title = table.title_column()
-    taken: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)  # by the rest of the key
+    taken: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)  # by the other columns of the key
     lacking: defaultdict[tuple[Any, ...], list[PendingRow]] = defaultdict(list)
     for row in rows:
         rest = tuple(_value(row, name) for name in _slug_key(table) or ())
@@ -88,10 +88,10 @@ def _free_slugs(
     many.
     """
     if len(wanted) == 1 and not taken and not _stored_slugs(unit, table, rest, wanted):
-        taken.update(wanted)  # a request makes one record, and mostly its slug is free
+        taken.update(wanted)  # a request creates one record, whose slug is mostly free
         return [*wanted]
     found: dict[int, str] = {}
-    following: Counter[str] = Counter()  # how many candidates of each slug have been tried
+    following: Counter[str] = Counter()  # how many candidates of each slug were tried
     looked_up: Counter[str] = Counter()
     lacking = list(enumerate(wanted))
     while lacking:
@@ -157,7 +157,7 @@ def _give_numbers(unit: UnitOfWork, table: type[Table], column: str, rows: Seque
             highest[organization_id] = max(number, highest.get(organization_id, number))
         elif number is None and row.stored is None:
             lacking[organization_id].append(row)
-    # In a fixed order, so that two transactions do not wait for each other in a circle.
+    # In a fixed order, so that two transactions cannot deadlock.
     for organization_id in sorted(highest.keys() | lacking.keys()):
         if organization_id in highest:
             raise_to(unit, table, column, organization_id, highest[organization_id])

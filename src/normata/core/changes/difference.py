@@ -36,7 +36,7 @@ def _as_wire(names: Mapping[str, str], row: Values) -> Values:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    # In a document 1, 1.0 and true differ, though not to Python.
+    # In JSON 1, 1.0 and true differ, but Python considers them equal.
     return bool(one != other) or (isinstance(one, dict | list) and canonical(one) != canonical(other))
 
 
@@ -50,5 +50,5 @@ def canonical(value: Any) -> str:
     """``value`` as JSON without whitespace, the names of each object sorted by their bytes."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-    except TypeError:  # a document may have an integer of more than 64 bits
+    except TypeError:  # a document may contain an integer of more than 64 bits
         return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -33,7 +33,7 @@ from normata.core.schema.wire import encode
 from normata.errors import AnswerNotStored, KeyReused, RequestInProgress
 
 STORED_FOR = timedelta(hours=24)
-MAX_ANSWER = 5 * 2**20  # characters of an answer that is stored, enough for any record; of a larger one only the key is
+MAX_ANSWER = 5 * 2**20  # characters; enough for any record. Of a longer answer only the key is stored
 
 
 class IdempotencyKey(Table):
@@ -127,7 +127,7 @@ def once(
     if not unit.try_lock(f"idempotency_key {request.user_id} {request.key}"):
         raise RequestInProgress
     key_values = {"user": request.user_id, "name": request.key}
-    # Who has left the organization since is not shown the answer, whatever the database.
+    # Someone who has left the organization must not see the answer.
     readable = list(unit.scope.readable) if unit.scope is not None else []
     stored = unit.row(_FIND, key_values | {"organizations": readable})
     if stored is not None and stored.created_at > _expired_before(unit.moment):
@@ -144,7 +144,7 @@ def once(
         "created_at": unit.moment,
     }
     if not unit.rows(_STORE, row):
-        raise KeyReused  # for something in an organization that the caller has left since
+        raise KeyReused  # the key was used in an organization that the caller has left
     return answer
 
 
@@ -168,7 +168,7 @@ _FIND = select(*_TABLE.c).where(
     _TABLE.c.organization_id.is_(None) | _TABLE.c.organization_id.in_(bindparam("organizations", expanding=True)),
 )
 _FORGET = delete(_TABLE).where(_IS_TARGET)
-# SQLite's compiler takes PostgreSQL's construct as it is.
+# SQLite's compiler accepts PostgreSQL's construct.
 _STORE = (
     postgresql.insert(_TABLE)
     .values({column.name: bindparam(column.name, type_=column.type) for column in _TABLE.c})
@@ -177,11 +177,11 @@ _STORE = (
 )
 
 
-# --- Keys that have served their time
+# --- Expired keys
 
-_STEP = 100  # keys that are removed in one transaction
-_REST = 600.0  # seconds between two looks at them
-_PAUSE = 0.1  # seconds between two steps
+_STEP = 100  # keys removed in one transaction
+_REST = 600.0  # seconds between two removals
+_PAUSE = 0.1  # seconds between two transactions of a removal
 
 
 def _oldest(user: str, *, source: str, number: str) -> str:
@@ -194,9 +194,10 @@ def _oldest(user: str, *, source: str, number: str) -> str:
     )
 
 
-# The users of the oldest keys. The service has no other way to know: it reads what is in a request's reach.
+# The users with the oldest keys. The service could not find them otherwise, since it only reads rows in the scope of a
+# request.
 OLDEST_KEYS = Lookup(
-    name="normata_oldest_keys_2",  # the previous version calls the first one, which tells organizations
+    name="normata_oldest_keys_2",  # the previous version calls the first one, which returns organizations
     arguments=("of_user",),
     columns={"user_id": text(), "created_at": UtcTimestamp()},
     select=_oldest,
@@ -213,8 +214,8 @@ class ForgetKeys:
         """Remove them periodically, until cancelled."""
         await repeat(
             self.forget_all,
-            # Processes that were started together do not look together.
-            pause=lambda: _REST * random.uniform(0.5, 1.5),  # noqa: S311 - nobody gains by guessing it
+            # Spread out, so that processes that start together do not remove at the same time.
+            pause=lambda: _REST * random.uniform(0.5, 1.5),  # noqa: S311 - not for security
             failure="keys_not_removed",
         )
 

@@ -29,11 +29,11 @@ log = structlog.get_logger("normata")
 
 Outcome = Literal["done", "failed", "lost"]
 
-_PAUSE = 1.0  # seconds between two looks at what is due
-_FIND_EVERY = 20.0  # seconds between two looks for what there is to do
-_AT_ONCE = 4  # jobs that a process does at the same time
-_FINISH_WITHIN = 5.0  # seconds that a process which ends leaves to its jobs
-_OVER = "\x01"  # sorts between an id and the next: ids have no control characters
+_PAUSE = 1.0  # seconds between two queries for due jobs
+_FIND_EVERY = 20.0  # seconds between two searches for new jobs
+_AT_ONCE = 4  # jobs that a process runs at the same time
+_FINISH_WITHIN = 5.0  # seconds that jobs get when the process ends
+_OVER = "\x01"  # sorts between an id and the next one, since ids have no control characters
 
 
 class ClaimLost(Exception):
@@ -97,9 +97,9 @@ class JobRunner:
                     found = await self._database.read(partial(_found, find, ids, moment), TenantScope(readable=ids))
                 except Unavailable:
                     raise
-                except Exception:  # what is wrong with one type must not keep the others from being found
+                except Exception:  # an error of one type must not stop the others
                     del finders[name]
-                    with suppress(OSError, ValueError):  # a log that cannot be written must not end this
+                    with suppress(OSError, ValueError):  # the runner must go on without a log
                         log.exception("jobs_not_found", type=name)
                     continue
                 if found:
@@ -108,7 +108,7 @@ class JobRunner:
     async def do_due(self, until: float = math.inf) -> None:
         """Run due jobs until there are none, or until a time of the monotonic clock. Raises Unavailable."""
         while time.monotonic() < until:
-            was_idle = not self._running  # else one that has ended since may be due again
+            was_idle = not self._running  # else a job that has ended since may be due again
             claimed = await self._claimed(_AT_ONCE - len(self._running))
             for job in claimed:
                 task = self._running[job.owner] = asyncio.create_task(self._do(job))
@@ -120,7 +120,7 @@ class JobRunner:
 
     async def _round(self) -> None:
         if time.monotonic() >= self._find_after:
-            # Processes that were started together do not look together.
+            # Spread out, so that processes that start together do not search at the same time.
             self._find_after = time.monotonic() + _FIND_EVERY * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
             await self.find()
         await self.do_due(self._find_after)
@@ -178,12 +178,12 @@ class JobRunner:
     async def _note_failure(self, job: DueJob, error: Exception) -> None:
         moment, failure = self._clock(), type(error).__name__
         next_at: str | None = None
-        # Where the database cannot be reached, the end of the claim does it.
+        # If the database cannot be reached, the claim expires instead.
         with suppress(Unavailable):
             next_at = await self._database.write(
                 lambda transaction: jobs.note_failure(transaction, job, failure, moment)
             )
-        with suppress(OSError, ValueError):  # a log that cannot be written must not end this
+        with suppress(OSError, ValueError):  # the runner must go on without a log
             log.error(
                 "job_failed",
                 type=job.type,

@@ -31,10 +31,10 @@ from normata.core.db.types import format_timestamp, text
 from normata.core.schema.fields import Count, ShortName, Timestamp
 from normata.core.schema.table import CODED, Table, sql_table
 
-CLAIMED_FOR = timedelta(minutes=1)  # how long a job may take
-_FIRST_DELAY = timedelta(seconds=5)  # after a failure; it doubles with each
+CLAIMED_FOR = timedelta(minutes=1)  # the time for a job before another process may claim it
+_FIRST_DELAY = timedelta(seconds=5)  # after a failure; doubled after each further one
 _LONGEST_DELAY = timedelta(hours=1)
-NOTABLE_ATTEMPTS = 4  # from so many on, it is more than a mishap
+NOTABLE_ATTEMPTS = 4  # from this number of failures on, it is reported as an error
 
 _Code = Annotated[str, mapped_column(text(255), info=CODED)]
 
@@ -60,7 +60,7 @@ class Job(Table):
 
     __table_args__ = (
         Index(None, "owner", "due_at"),
-        # The few that somebody has begun.
+        # The few jobs that are claimed.
         Index(
             "ix_job_begun",
             "due_at",
@@ -135,7 +135,7 @@ def next_due(transaction: Transaction, start: str, types: Sequence[str], moment:
 def claim(transaction: Transaction, jobs: Sequence[Any], new_id: Callable[[], str], moment: str) -> list[DueJob]:
     """Claim found jobs, and return those that no other process has claimed meanwhile."""
     claimed = []
-    for job in sorted(jobs, key=lambda one: (one.owner, one.type, one.key)):  # in the order of everybody who claims
+    for job in sorted(jobs, key=lambda one: (one.owner, one.type, one.key)):  # a fixed order prevents deadlocks
         attempts = job.attempts + 1
         values = {
             **_key(job),
@@ -183,7 +183,7 @@ def make_due(transaction: Transaction, jobs: Sequence[Any], moment: str) -> None
 def job_figures(transaction: Transaction, moment: str) -> tuple[int, float, int]:
     """The number of due jobs without a claim, the age of the oldest in seconds, and the number of failed ones."""
     row = transaction.row(_FIGURES, {"moment": moment})
-    assert row is not None  # noqa: S101 - a count is always there
+    assert row is not None  # noqa: S101 - a count always returns a row
     age = 0.0 if row.oldest is None else _seconds(row.oldest, moment)
     return row.due, age, transaction.scalar(_FAILED) or 0
 
@@ -273,7 +273,7 @@ _FAILING = (
 @cache
 def _inserted() -> postgresql.Insert:
     values = {name: bindparam(name, type_=_TABLE.c[name].type) for name in ("owner", "type", "key", "due_at")}
-    # SQLite's compiler takes PostgreSQL's construct as it is.
+    # SQLite's compiler accepts PostgreSQL's construct.
     return postgresql.insert(_TABLE).values(**values, attempts=bindparam("attempts"))
 
 

@@ -82,7 +82,7 @@ def _merge_row(
 
 def _same(table: type[Table], one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return one == other and all(
-        # In a document 1, 1.0 and true differ, though not to Python.
+        # In JSON 1, 1.0 and true differ, but Python considers them equal.
         json.dumps(one[name]) == json.dumps(other[name])
         for name, is_document in long_columns(table).items()
         if is_document

@@ -25,6 +25,6 @@ async def repeat(work: Callable[[], Awaitable[object]], *, pause: Callable[[], f
             await work()
         except Unavailable:
             continue
-        except Exception:  # whatever went wrong, the next attempt may succeed
-            with suppress(OSError, ValueError):  # a log that cannot be written must not end this
+        except Exception:  # whatever went wrong, the next round may succeed
+            with suppress(OSError, ValueError):  # the task must go on without a log
                 log.exception(failure)

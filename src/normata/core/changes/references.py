@@ -36,13 +36,13 @@ class References:
         """Read these rows from the database, unless they were read before."""
         pending, stored = self._pending[table], self._stored[table]
         if table == "organization" and self._unit.scope is not None:
-            # The actor was found to be a member of these a moment ago.
+            # The actor's membership in these was just checked.
             stored.update((one, {"id": one}) for one in ids if one in self._unit.scope.readable)
         missing = sorted({row_id for row_id in ids if row_id not in pending and row_id not in stored})
         for batch in batches(missing):
             for row in self._unit.rows(_ties(table_named(table)), {"ids": batch}):
                 owner = getattr(row, "organization_id", None)
-                # What the actor cannot see does not exist.
+                # Rows that the actor cannot see are treated as missing.
                 if owner is None or self._unit.may_read(owner):
                     stored[row.id] = row._asdict()
 

@@ -32,7 +32,7 @@ class ListRevision(Table):
     list: Mapped[str] = mapped_column(text(64), primary_key=True)
     revision: Mapped[str] = mapped_column(text(36), info=CODED)
 
-    __table_args__ = ({"info": {"catalogs": "write"}},)  # a centralized framework is in everybody's lists
+    __table_args__ = ({"info": {"catalogs": "write"}},)  # centralized frameworks are in the lists of all organizations
 
 
 class AdvanceRevisions:
@@ -43,11 +43,11 @@ class AdvanceRevisions:
     def __call__(self, transaction: Transaction, changes: Sequence[Change], _actor: Actor, _moment: str) -> None:
         """Set new revisions of all lists that show changed rows."""
         touched = {(change.organization_id, name) for change in changes for name in change.table.shown_in}
-        # What is centralized may be in everybody's lists.
+        # Centralized rows may be in the lists of all organizations.
         everywhere = sorted({name for organization_id, name in touched if organization_id is None})
         for name in everywhere:
             transaction.rows(_ADVANCE_ALL, {"name": name, "new": new_id()})
-        # In a fixed order, so that two units of work do not wait for each other in a circle.
+        # In a fixed order, so that two units of work cannot deadlock.
         for organization_id, name in sorted((one, name) for one, name in touched if one is not None):
             transaction.rows(_advance(), {"organization": organization_id, "name": name, "new": new_id()})
 

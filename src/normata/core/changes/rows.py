@@ -22,7 +22,7 @@ from normata.core.schema.faults import describe
 from normata.core.schema.table import Table, sql_table
 from normata.core.schema.wire import input_model
 
-# Keeps the long columns of a row until they are needed again: in memory, or on disk where there are many rows.
+# Stores the long columns of a row until they are needed: in memory, or on disk if there are many rows.
 Buffer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -94,7 +94,7 @@ class WholeRow(Mapping[str, Any]):
         return {**self._short, **dict(self._long.items())}.items()
 
 
-# In an order in which each table comes after those that its own rules look at.
+# In such an order that each table comes after those that its own rules read.
 PendingRows = Mapping[type[Table], Sequence[PendingRow]]
 
 

@@ -31,7 +31,7 @@ class ShortIdCounter(Table):
     last: Mapped[Count]
 
 
-NUMBERS = ("short_id", "order")  # the columns that counters number
+NUMBERS = ("short_id", "order")  # the columns with numbers from counters
 COUNTER_WRITES = (insert_of(ShortIdCounter), update_of(ShortIdCounter, "kind", "last"))
 
 

@@ -26,16 +26,16 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
             if live_only and row.final["archived_at"] is not None:
                 continue
             if row.final[_own(columns)] is None:
-                continue  # what a row has not, it shares with nobody
+                continue  # null is never a duplicate
             first = holders.setdefault(_key_of(row.final, columns), row)
             if first is not row:
                 row.add_fault(_shown(table, columns), f"is taken by {first.source.file}: {first.source.place}")
-        # A slug that was made was looked up just now, among archived rows as well.
+        # A generated slug was just checked, also against archived rows.
         is_slug = _own(columns) == "slug"
         changed = [key for key, row in holders.items() if row.changed and not (is_slug and row.free_slug)]
         for key, holder in _stored_holders(unit, table, columns, changed, live_only=live_only):
             if holder.id not in ids:
-                # Nobody learns the id of a row that they cannot see.
+                # The id of the other row is only given to those who can see that row.
                 is_seen = unit.may_read(holder.owner)
                 by = f" by the stored row {holder.id!r}" if is_seen else ""
                 if is_slug and is_seen:
@@ -91,7 +91,7 @@ def _stored_holders(
 ) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """The stored rows that have one of these keys, with their keys."""
     own = columns.index(_own(columns))
-    values: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)  # by the rest of the key
+    values: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)  # by the other columns of the key
     for key in keys:
         values[key[:own] + key[own + 1 :]].append(key[own])
     statement = _holders(table, columns, live_only=live_only)

@@ -112,7 +112,7 @@ class UnitOfWork(DelegatingTransaction):
         self._written: set[str] = set()
         self._held: set[tuple[str, bool]] = set()
         self.published: list[Change] = []
-        self.reached: str | None = None  # the organization that the change was last found to be in
+        self.reached: str | None = None  # the organization of the last check
 
     @property
     def change_id(self) -> str:
@@ -164,7 +164,7 @@ class UnitOfWork(DelegatingTransaction):
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
         table = self._declared(statement)
         found = self._transaction.rows(statement, parameters)
-        # What would return rows and has none has written nothing.
+        # A statement that would return the written rows and returned none has written nothing.
         if table is not None and (found or not returns_rows(statement)):
             self._written.add(table)
         return found
@@ -206,7 +206,7 @@ class UnitOfWork(DelegatingTransaction):
         """The table that a statement writes, null for none. Raises UndeclaredWrite."""
         if isinstance(statement, _READS):
             return None
-        table: str = statement.table.name  # type: ignore[union-attr] # only plain tables are written
+        table: str = statement.table.name  # type: ignore[union-attr] # statements write plain tables only
         if self._allowed is not None and (table, statement.__visit_name__) not in self._allowed:
             raise UndeclaredWrite(f"the change does not declare that it may {statement.__visit_name__} {table}")
         return table
@@ -217,10 +217,10 @@ def _allowed(writes: tuple[Write, ...]) -> frozenset[tuple[str, str]]:
     return frozenset((write.table, write.action.lower()) for write in writes)
 
 
-# The organizations of which a caller may learn something, null for all. Null among them are what belongs to none.
+# The organizations whose rows a caller may see; null for all. A null among them stands for rows without one.
 Shown: TypeAlias = Set[str | None] | None
 
-# What follows from a change for rows that are no change of their own, by what a dry run calls it.
+# Consequences of a change that are no changes of rows, by their names in the answer of a dry run.
 Effects: TypeAlias = Callable[[UnitOfWork, Shown], Mapping[str, Any]]
 
 

@@ -13,7 +13,7 @@ from normata.core.changes.uniqueness import check_unique
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.schema.table import Table
 
-# What a domain adds for its own table. It looks at rows whose references are good, blames them, and may complete them.
+# A domain's rule for its own table. It gets rows with valid references, adds faults, and may complete rows.
 OwnRule = Callable[[UnitOfWork, Sequence[PendingRow], References], None]
 OwnRules = Mapping[type[Table], OwnRule]
 

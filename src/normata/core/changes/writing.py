@@ -29,8 +29,8 @@ def write(
     ``progress`` is called before each batch with the number of its rows.
     """
     new, changed = new_and_changed(rows)
-    # A row that gives up a unique key makes room for the row that takes it: two may even swap theirs. References are
-    # checked at the end of the transaction, when it is back. A row that comes alone has nobody to make room for.
+    # A row that gives up a unique key makes room for the row that takes it; two may even swap keys. References are
+    # checked at the end of the transaction, when it is back. A single row need not make room.
     rekeyed = [row for row in changed if is_rekeyed(row)] if len(new) + len(changed) > 1 else []
     leaving = {row.id for row in rekeyed}
     for ids in batches(sorted(leaving)):
@@ -89,7 +89,7 @@ def _differing(table: type[Table], rows: Sequence[PendingRow]) -> tuple[str, ...
         before, after = dict((row.before or {}).items()), dict(row.after.items())
         long = long_columns(table) if row.long is not None else {}
         found.update(
-            # In a document 1, 1.0 and true differ, though not to Python.
+            # In JSON 1, 1.0 and true differ, but Python considers them equal.
             name
             for name, value in after.items()
             if name not in before or value != before[name] or long.get(name)
@@ -127,12 +127,12 @@ def _update(table: type[Table]) -> Update:
 def _update_of(table: type[Table], names: tuple[str, ...]) -> Update:
     """Sets these columns of a row."""
     sql = sql_table(table)
-    # A parameter must not be called like a column that an UPDATE sets.
+    # A parameter must not have the name of a column that the UPDATE sets.
     values: dict[str, Any] = {name: bindparam(f"new_{name}", type_=sql.c[name].type) for name in names}
     return update(sql).where(sql.c.id == bindparam("new_id")).values(values)
 
 
-BODY = "body"  # what the place of a fault is in
+BODY = "body"  # where a fault is: in the body of the request
 
 
 def valid_rows(
@@ -151,7 +151,7 @@ def valid_rows(
     """
     found = [*faults, *_blank(table, rows)]
     pending = [one for row in rows if (one := read_row(table, row, found)) is not None]
-    # A bundle may hold what has long been history; people who write name nobody who has gone.
+    # A bundle may contain history, so it may name removed members; other input may not.
     make_valid(unit, {table: pending}, own_rules=own_rules, takes_removed=False, are_new=are_new)
     taken_by = next((row.slug_holder for row in pending if row.slug_holder is not None), None)
     if len(found) == 1 and taken_by is not None:

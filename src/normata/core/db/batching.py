@@ -57,9 +57,9 @@ class Batcher(Generic[Q, A]):
         self._limit = limit
         self._waits = waits
         self._patience = patience
-        self._expected = 0  # calls of the next batch
-        self._expected_until = 0.0  # on the clock of the event loop
-        self._complete: asyncio.Event | None = None  # set once they are there; null while no batch waits for them
+        self._expected = 0  # of the next batch
+        self._expected_until = 0.0  # in the clock of the event loop
+        self._complete: asyncio.Event | None = None  # set when all expected calls have arrived; null if no batch waits
         self._waiting: list[_Call[Q, A]] = []
         self._serving: asyncio.Task[None] | None = None
 
@@ -74,7 +74,7 @@ class Batcher(Generic[Q, A]):
         if self._complete is not None and len(self._waiting) >= self._expected:
             self._complete.set()
         if self._serving is None or self._serving.done():
-            # Not in the context of this call: the batches are others' as well.
+            # In an empty context, because the task serves the calls of others, too.
             self._serving = asyncio.create_task(self._serve_all(), context=Context())
         timer = loop.call_later(self._timeout, self._refuse, call)
         try:
@@ -88,7 +88,7 @@ class Batcher(Generic[Q, A]):
             await asyncio.wait({self._serving})
 
     def _refuse(self, call: _Call[Q, A]) -> None:
-        with suppress(ValueError):  # its batch has begun, so it gets its answer
+        with suppress(ValueError):  # its batch has begun, so it is going to be answered
             self._waiting.remove(call)
             self._end_waits([call])
             _set_result(call.answer, Unavailable(CROWDED, "crowded"))
@@ -99,7 +99,7 @@ class Batcher(Generic[Q, A]):
             taken = self._waiting[: self._limit]
             del self._waiting[: self._limit]
             self._end_waits(taken)
-            batch = [call for call in taken if not call.answer.done()]  # nobody awaits the others
+            batch = [call for call in taken if not call.answer.done()]  # nobody waits for the others any more
             if batch:
                 began = time.perf_counter()
                 await self._serve_batch(batch)
@@ -137,12 +137,12 @@ class Batcher(Generic[Q, A]):
             answers = await self._serve([call.question for call in batch])
             for call, answer in zip(batch, answers, strict=True):
                 _set_result(call.answer, answer)
-        except Exception as error:  # every call of the batch awaits it, so every one gets the error
+        except Exception as error:  # each call of the batch gets the error
             for call in batch:
                 _set_result(call.answer, error)
         finally:
             for call in batch:
-                call.answer.cancel()  # this task was cancelled, where a call has no answer by now
+                call.answer.cancel()  # the task was cancelled, so calls without an answer are, too
 
 
 def _set_result(waiter: asyncio.Future[A], answer: A | Exception) -> None:

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, TenantScope, Transaction
 
-# SQLAlchemy works it out anew each time it is asked.
+# SQLAlchemy computes it anew for each call.
 _returning: WeakKeyDictionary[Statement, bool] = WeakKeyDictionary()
 
 

@@ -9,8 +9,8 @@ from typing import Literal, Protocol
 
 from typing_extensions import override
 
-# What is waited for: SQLite's one thread each for reads, writes and dry runs in this process, its lock while another
-# one has it, and a connection of PostgreSQL's pool.
+# What a call can wait for: a thread of SQLite for reads, writes or dry runs, SQLite's lock while another process has
+# it, or a connection from PostgreSQL's pool.
 WaitName = Literal["reader", "planner", "writer", "dry_run", "lock", "connection"]
 
 

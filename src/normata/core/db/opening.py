@@ -21,17 +21,17 @@ def open_database(
     monitor = monitor or NoMonitor()
     url = settings.database_url
     try:
-        # What names several hosts is a URL to PostgreSQL's own tools, but not to SQLAlchemy.
+        # SQLAlchemy cannot parse a URL with several hosts, as PostgreSQL's own tools can.
         backend = "postgresql" if url.startswith(("postgresql:", "postgres:")) else make_url(url).get_backend_name()
     except exc.ArgumentError:
         raise BadDatabaseUrl(
             "the database URL cannot be read; it looks like sqlite:///normata.db or postgresql://user@host/name"
-        ) from None  # the URL itself may hold a password, so it is not repeated
+        ) from None  # without the URL, which may contain a password
     match backend:
         case "sqlite":
             return SQLite(settings, create=create, monitor=monitor)
         case "postgresql":
-            # asyncpg and what belongs to it take a quarter of a second to import, which users of SQLite need not wait.
+            # asyncpg takes a quarter of a second to import, which users of SQLite should not wait for.
             from normata.core.db.postgresql.database import PostgreSQL  # noqa: PLC0415
 
             return PostgreSQL(settings, serving=serving, monitor=monitor)

@@ -15,9 +15,9 @@ from normata.core.db.transaction import Parameters, Statement
 
 Conversion = Callable[[Any], Any]
 
-_SHORT = 16  # items in the lists of a statement; mostly there is one
+_SHORT = 16  # items in the lists of a statement; mostly one
 
-_SHAPES = 1_000  # there are a few hundred; a flood of others must not fill the memory
+_SHAPES = 1_000  # of statements; there are a few hundred, and more must not fill the memory
 
 
 class Rows:
@@ -40,7 +40,7 @@ class Rows:
         return self._make(values)
 
 
-@lru_cache(maxsize=2_000)  # to make a class takes longer than most statements
+@lru_cache(maxsize=2_000)  # creating a class takes longer than most statements
 def _row_type(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Any]:
     row_type: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]
     make: Callable[[Iterable[Any]], Any] = row_type._make
@@ -69,10 +69,10 @@ class _Shape:
         self.conversions = dict(self.parameters)
         self.compiled = compiled
         self.expands = bool(expanding)
-        # What is written into the SQL itself differs each time.
+        # These are written into the SQL itself, which differs each time.
         self._lists = [] if compiled.literal_execute_params else sorted(expanding)
         self._expanded: dict[tuple[int, ...], _Expanded] = {}
-        # The compiler alone knows the columns as they come back: in their order, under their names in the SQL.
+        # Only the compiler knows the columns of the result: their order, and their names in the SQL.
         columns = [(entry.keyname, result_conversion(entry.type)) for entry in compiled._result_columns]
         self.rows: Rows | None = Rows(columns) if columns else None
 
@@ -172,13 +172,13 @@ class Statements:
             prepared = self._whole[statement] = self._prepare(statement)
         if prepared.required <= parameters.keys() or not isinstance(statement, Insert | Update):
             return prepared
-        # Without values of its own it would set every column; as SQLAlchemy does, it sets those that are given.
+        # Without values it would set all columns. Like SQLAlchemy, it sets those with values.
         known = self._partial.setdefault(statement, {})
         names = frozenset(parameters)
         if names not in known:
             prepared = self._prepare(statement, sorted(names))
             if not names <= prepared.names:
-                raise KeyError(*sorted(names - prepared.names))  # SQLAlchemy would leave it out
+                raise KeyError(*sorted(names - prepared.names))  # SQLAlchemy would ignore it
             known[names] = prepared
         return known[names]
 
@@ -194,12 +194,12 @@ class Statements:
         )
 
     def _prepare(self, statement: Statement, column_keys: Sequence[str] | None = None) -> Prepared:
-        # SQLAlchemy's own key of a statement without its literal values; null if it cannot tell.
+        # SQLAlchemy's own cache key, without literal values; null if it has none.
         cache_key = statement._generate_cache_key()
         key = cache_key and (cache_key.key, column_keys and tuple(column_keys))
         shape = self._shapes.get(key) if key else None
         if shape is None:
-            # A compiler keeps its statement. It gets a copy, or the cache would keep every statement for ever.
+            # A compiler keeps its statement, so give it a copy. Else the cache would keep all statements.
             copy = statement.execution_options()
             compiled = copy.compile(dialect=self._dialect, column_keys=column_keys, cache_key=cache_key)
             shape = _Shape(compiled, self._dialect, self._type_code)

@@ -16,7 +16,7 @@ from sqlalchemy import CompoundSelect, Delete, Insert, Select, Update
 
 T = TypeVar("T")
 
-# A SELECT of however many columns, of whatever types.
+# A SELECT with any columns, or a statement that writes.
 Statement: TypeAlias = Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]] | Insert | Update | Delete
 Parameters = Mapping[str, Any]
 
@@ -53,7 +53,7 @@ class TenantScope:
 
 
 NO_TENANT = TenantScope()
-NO_ORGANIZATION = ""  # stands in a scope for what belongs to no organization
+NO_ORGANIZATION = ""  # stands for rows without an organization in a scope
 
 
 class Transaction(ABC):
@@ -129,7 +129,7 @@ class Transaction(ABC):
 
 Work = Callable[[Transaction], T]
 
-_BATCH = 500  # values in one statement, well below every database's limit of parameters
+_BATCH = 500  # values in one statement; databases allow many more parameters
 
 
 def batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -38,17 +38,17 @@ def passes_at(date: str) -> str:
         return date
     try:
         return format_timestamp(datetime.fromisoformat(date) + timedelta(days=1))
-    except OverflowError:  # the last day that there is
+    except OverflowError:  # the last representable day
         return date
 
 
 def from_instant(moment: datetime) -> str:
     """An instant of asyncpg in wire form."""
-    # asyncpg returns the first instant of year 1 as it does minus infinity: without a zone.
+    # asyncpg returns the first instant of year 1 without a time zone, as it does minus infinity.
     return format_timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
-# Made once: to make an encoder takes as long as to encode a small value.
+# Created once, because that takes as long as encoding a small value.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 Conversion = Callable[[Any], Any]

@@ -32,7 +32,7 @@ def open_input(path: Path) -> BinaryIO:
         file = path.open("rb", buffering=0)
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror or error}") from error
-    except ValueError as error:  # the path has a NUL in it
+    except ValueError as error:  # a path with a null character
         raise Unreadable(f"cannot be read: {error}") from error
     return BufferedReader(file if stat.S_ISREG(found.st_mode) else _Pipe(file))
 
@@ -47,7 +47,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     content = bytearray()
     try:
         with open_input(path) as file:
-            while piece := file.read(_PIECE):  # asked for all at once, Python would take the memory before it reads
+            while piece := file.read(_PIECE):  # reading all at once would allocate the memory first
                 content += piece
                 if len(content) > most:
                     raise Unreadable(f"is larger than {most:,} bytes")
@@ -66,7 +66,7 @@ def as_text(content: bytes) -> str:
 
 def _ends(found: os.stat_result) -> bool:
     kind = found.st_mode
-    if stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or stat.S_ISDIR(kind):  # to open a folder says best what is wrong
+    if stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or stat.S_ISDIR(kind):  # opening a folder gives the best error message
         return True
     return os.isatty(0) and found.st_rdev == os.fstat(0).st_rdev
 

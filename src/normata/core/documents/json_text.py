@@ -19,8 +19,8 @@ from normata.core.changes.source import pointer
 Step: TypeAlias = str | int
 
 MOST_FLAWS = 100  # of one text
-_MAX_DIGITS = 4_300  # of a whole number: Python converts no more
-_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair: JSON can spell it out, and no encoding has it
+_MAX_DIGITS = 4_300  # of an integer; Python converts no more
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair: JSON can escape one, but no encoding can represent it
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from normata.core.documents.json_text import MOST_FLAWS, Flaw, Step
 
 try:
     from yaml import CSafeLoader as _Loader
-except ImportError:  # PyYAML was built without libyaml: some ten times slower, the same results
+except ImportError:  # PyYAML without libyaml: ten times slower, same results
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
 _TAG = "tag:yaml.org,2002:"
@@ -82,15 +82,15 @@ class _Reader:
         self._events = events
         self._limits = limits
         self._steps: list[Step] = []
-        self._anchored: dict[str, _Node | None] = {}  # null while the value is read
+        self._anchored: dict[str, _Node | None] = {}  # null while the value is being read
         self._values = self._characters = 0
 
     def document(self) -> object:
-        next(self._events)  # the stream starts
+        next(self._events)  # start of the stream
         if isinstance(next(self._events), yaml.StreamEndEvent):
             return None
         content = self._node(next(self._events)).content
-        next(self._events)  # the document ends
+        next(self._events)  # end of the document
         if not isinstance(end := next(self._events), yaml.StreamEndEvent):
             _refuse(end, "a second document begins; one is expected")
         return content
@@ -141,7 +141,7 @@ class _Reader:
             key = self._node(event, is_key=True).text
             if key is None:
                 _refuse(event, "a key must be text")
-            if key == "<<":  # each level of merging copies all below it: a few lines would fill the memory
+            if key == "<<":  # each merge copies everything below it, so a few lines could fill the memory
                 _refuse(event, "merge keys are not read")
             self._steps.append(key)
             first = marks.setdefault(key, event.start_mark)

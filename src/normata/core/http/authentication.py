@@ -16,7 +16,7 @@ from normata.core.http.roles import TokenScope, scope_suffices
 from normata.core.http.services import Services
 
 _REALM = 'Bearer realm="normata"'
-_DELAY = 1.0  # seconds until an address that sends too many bad tokens is answered
+_DELAY = 1.0  # seconds until an address with too many bad tokens gets its answer
 _TOO_MANY_BAD_TOKENS = "This address has sent too many bad tokens for now; wait as Retry-After says."
 _CREDENTIALS = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 
@@ -47,7 +47,7 @@ async def authenticate(
         address = network_of((request.get("client") or ("",))[0])
         wait = services.bad_tokens_by_address.seconds_to_wait(address, context.response_headers)
         if wait:
-            # A good token from the same address goes on undisturbed: it never comes here.
+            # Requests with a good token from the same address are not delayed: they never get here.
             await asyncio.sleep(_DELAY)
             raise TooManyRequests(_TOO_MANY_BAD_TOKENS, wait=wait, reason="bad_tokens") from None
         raise
@@ -82,7 +82,7 @@ def _bearer_token(services: Services, headers: Headers) -> str:
     if match is not None and services.authenticator.is_well_formed(match[1]):
         return match[1]
     if not sent.lower().startswith("bearer"):
-        # RFC 6750, section 3.1: a request without credentials, or with those of another scheme, gets no error code.
+        # RFC 6750, section 3.1: no error code without credentials, or with those of another scheme.
         raise Unauthenticated(headers={"WWW-Authenticate": _REALM})
     raise _challenge("the token is malformed")
 

@@ -55,9 +55,9 @@ class ChangeEndpoint:
         """Answer a request. Raises what the operation declares."""
         operation, services, context = self._operation, self._services, context_of(scope)
         dry_run, faults = parse_dry_run(scope["query_string"])
-        # A dry run does nothing: not even when the token was last used is noted.
+        # A dry run changes nothing, not even when the token was last used.
         caller = await authenticate(services, scope, scope=operation.scope, is_use=not dry_run)
-        # Read once the caller is known: nobody else learns what is wrong with a query or a body.
+        # After authentication, so that nobody else learns what is wrong with a query or body.
         context.body_limit = operation.body_limit
         entered = await _read_input(operation, scope, receive, faults)
         request = Request(
@@ -161,7 +161,7 @@ async def preview(
 def respond_http(operation: ChangeOperation, request: Request, content: Any) -> Answer:
     """The answer over HTTP, with an entity tag and a location if the operation has them."""
     answer = Answer(operation.success, {}, content)
-    tag = entity_tag(answer.body, "identity")  # encoded now, tagged or not: what cannot be answered is not stored
+    tag = entity_tag(answer.body, "identity")  # encode it before the change is stored
     if operation.is_tagged:
         answer.headers["ETag"] = tag.decode()
     if operation.answers_secret:
@@ -205,7 +205,7 @@ def _http_errors(operation: ChangeOperation) -> Iterator[None]:
     except ConstraintViolation:
         if not operation.changes_catalogs:
             raise
-        # It has happened twice, so it was no race: an id is one of an organization's own, which nobody else sees.
+        # The second collision is no race: the id belongs to another organization, where the caller cannot see it.
         fault = FieldFault(in_="body", name="", code="invalid", message="has an id that is taken", allowed=None)
         raise InvalidRequest.of([fault]) from None
     except InsufficientRole:
@@ -240,7 +240,7 @@ async def _dry_run(
     work: Callable[[UnitOfWork], Answer],
 ) -> Answer:
     """The preview of ``work``. It has no entity tag, because it is not the state of a resource."""
-    # An operator's change may reach more than the operator may see.
+    # An operator's change may affect organizations that the operator cannot see.
     known = {None, *reach.readable} if operation.authority == "operator" else None
     planned = await services.changes.dry_run(
         work, actor=request.actor, scope=reach, writes=operation.writes, is_long=operation.is_long, shown=known
@@ -307,7 +307,7 @@ async def _read_body(
         return None, (content_type, b"")
     try:
         body = await request.body()
-    except ClientDisconnect:  # the client has gone, or what it sent is no HTTP
+    except ClientDisconnect:  # the client is gone, or has sent something that is not HTTP
         fault = FieldFault(in_="body", name="", code="incomplete", message="ended before it was complete", allowed=None)
         raise InvalidRequest.of([fault]) from None
     sent = content_type, body
@@ -317,11 +317,11 @@ async def _read_body(
     if operation.body_formats:
         if media_type == file_form.MEDIA_TYPE:
             media_type, body = await file_form.read_file(request, operation.body_formats)
-            sent = media_type.encode(), body  # whoever sends it again has another boundary
+            sent = media_type.encode(), body  # not the form itself, since a retry has another boundary
         if media_type not in operation.body_formats:
             known = ", ".join([*operation.body_formats, file_form.MEDIA_TYPE])
             raise UnsupportedMediaType(f"The body must be one of these, by its Content-Type: {known}.")
-        # Where the query is wrong, only that is reported: how the body is read depends on it.
+        # If the query is wrong, report only that, because it decides how the body is read.
         missing = operation.query is not None and query is None
         reading = operation.body_formats[media_type].read
         return None if missing else await asyncio.to_thread(reading, body, query), sent

@@ -15,15 +15,15 @@ from pathlib import Path
 
 from normata.core.http.rate_limit import network_of
 
-_INTERVAL = 0.5  # seconds between two looks at the connections
-_DESCRIPTORS = Path("/proc/self/fd")  # of Linux; elsewhere connections have no limit of an address
+_INTERVAL = 0.5  # seconds between two checks of the connections
+_DESCRIPTORS = Path("/proc/self/fd")  # on Linux; elsewhere connections are not limited by address
 
 
 @dataclass
 class Persistence:
     """Whether a connection may be used for another request (RFC 9112, section 9.3)."""
 
-    ends: bool = False  # every answer asks the client to close its connection, since this process is going to end
+    ends: bool = False  # each answer asks the client to close its connection, because this process is about to end
 
 
 PERSISTENCE = Persistence()
@@ -68,7 +68,7 @@ class ConnectionLimit:
         self._limit = limit
         self._port = port
         self._exempt = [ip_network(one) for one in exempt]
-        self._ages: dict[tuple[str, int], int] = {}  # of a peer: the look that first saw it
+        self._ages: dict[tuple[str, int], int] = {}  # by peer: the check that saw it first
         self._look = 0
 
     def start(self) -> None:
@@ -84,7 +84,7 @@ class ConnectionLimit:
 
     def close_excess(self) -> int:
         """Close the connections beyond the limit, and return their number."""
-        if len(os.listdir(_DESCRIPTORS)) <= self._limit:  # noqa: PTH208 - the names are enough
+        if len(os.listdir(_DESCRIPTORS)) <= self._limit:  # noqa: PTH208 - needs the names only
             return 0
         self._look += 1
         found: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -97,7 +97,7 @@ class ConnectionLimit:
         for address, peers in found.items():
             if len(peers) <= self._limit or self._is_exempt(address):
                 continue
-            # Of those of one look, the later ones mostly have the larger descriptors.
+            # Of those that one check saw first, the newer ones mostly have the larger descriptors.
             for peer in sorted(peers, key=lambda one: (self._ages[one], descriptors[one]))[self._limit :]:
                 closed += _shut_down(descriptors[peer], peer)
         return closed
@@ -105,7 +105,7 @@ class ConnectionLimit:
     def _peers(self) -> Iterator[tuple[int, tuple[str, int]]]:
         """The connections to our port: their descriptors and the addresses and ports of their peers."""
         for descriptor, one in _sockets(self._port):
-            with suppress(OSError):  # it listens, or its peer is gone
+            with suppress(OSError):  # a listening socket, or the peer is gone
                 yield descriptor, _peer(one)
 
     def _is_exempt(self, network: str) -> bool:
@@ -125,16 +125,16 @@ def stop_accepting(port: int) -> None:
         return
     with socket.socket(socket.AF_UNIX) as empty:
         empty.setblocking(False)
-        empty.bind("")  # to a name that the system makes up
+        empty.bind("")  # the system chooses a name
         empty.listen(1)
         for descriptor, one in _sockets(port):
-            if not _is_connected(one):  # it listens, or is going to
+            if not _is_connected(one):  # a listening socket, or about to listen
                 os.dup2(empty.fileno(), descriptor, inheritable=False)
 
 
 def _sockets(port: int) -> Iterator[tuple[int, socket.socket]]:
     """The sockets of this process that are bound to ``port``: their descriptors, and a duplicate to ask."""
-    for name in os.listdir(_DESCRIPTORS):  # noqa: PTH208 - the names are enough
+    for name in os.listdir(_DESCRIPTORS):  # noqa: PTH208 - needs the names only
         with suppress(OSError), _duplicate(int(name)) as one:
             if one.family in (socket.AF_INET, socket.AF_INET6) and one.getsockname()[1] == port:
                 yield int(name), one

@@ -49,7 +49,7 @@ class Content:
     def size(self) -> int:
         """Its size in memory, in bytes."""
         packed = sum(len(made.body) for coding, made in self.representations.items() if coding != "identity")
-        return len(self.body) + packed + 1_000  # for the objects around them
+        return len(self.body) + packed + 1_000  # with the Python objects around them
 
     async def representation(self, headers: Headers) -> Representation:
         """The content in the coding that a client accepts."""
@@ -58,7 +58,7 @@ class Content:
             coding = "identity"
         made = self.representations.get(coding)
         if made is None:
-            # Compression takes milliseconds, in which the event loop can serve others.
+            # Compression takes milliseconds, which the event loop should not wait for.
             made = self._pack(coding) if coding == "identity" else await asyncio.to_thread(self._pack, coding)
             self.representations[coding] = made
         return made

@@ -87,7 +87,7 @@ def path_id(scope: Scope) -> str:
     """The id in the path, decoded; empty if it has none. Raises NotFound for an id that no row can have."""
     found: str = scope["path_params"].get("id", "")
     if "\0" in found:
-        raise NotFound  # PostgreSQL refuses a text that has NUL
+        raise NotFound  # PostgreSQL cannot store a null character
     return found
 
 

@@ -18,7 +18,7 @@ from normata.core.http.content import Content, Representation, compressed
 from normata.core.http.negotiation import CODINGS, Headers, best_coding, entity_tag
 from normata.core.http.pages import content_page
 
-# The files by their names, compressed with gzip, as they are served without a prefix.
+# The files by name, compressed with gzip, as served without a prefix.
 Files = Mapping[str, bytes]
 OPENAPI, REFERENCE = "openapi.json.gz", "reference.html.gz"
 
@@ -31,7 +31,7 @@ def files(document: dict[str, Any]) -> Files:
 
 def routes(read: Callable[[], Files]) -> Iterator[Route]:
     """The routes of /openapi.json and of /docs. ``read`` returns :func:`files`, and may take seconds to do so."""
-    reading = asyncio.Lock()  # requests that come meanwhile wait here, so that they occupy no thread
+    reading = asyncio.Lock()  # waiting on this lock, requests occupy no thread
 
     async def read_files() -> Files:
         async with reading:
@@ -86,7 +86,7 @@ class _StoredContent(Content):
         if coding == "gzip" and self._finish is None:
             return self.represented(stored, entity_tag(stored, coding), coding)
         body = gzip.decompress(stored) if self._finish is None else self._finish(gzip.decompress(stored))
-        # A large body, and somebody waits for it.
+        # A large body that somebody is waiting for.
         return self.represented(compressed(body, coding, quickly=True), entity_tag(body, coding), coding)
 
 

@@ -45,7 +45,7 @@ class PlannedNotification(Wire):
     category: Token = Field(description="What it is about.")
 
 
-MAX_EFFECTS = 500  # controls of a list of effects
+MAX_EFFECTS = 500  # controls in a list of effects
 
 
 class AffectedControl(Wire):
@@ -135,7 +135,7 @@ def preview_answer(preview: Preview[Answer], shown: Shown = None) -> dict[str, A
         "dryRun": True,
         "status": preview.result.status,
         "answer": preview.result.content,
-        # What follows from a change, and is no row of its own to anybody, has no name in paths and bundles.
+        # Tables without an array are implementation details, so their rows are not shown.
         "changes": [_planned(change) for change in preview.changes if change.table.array and is_shown(change)],
         "notifications": [
             {name: getattr(row, column) for column, name in _NOTIFICATION.items()}

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-_MOST_WAITING = 1_000  # of all keys together: more would wait longer than anybody does
+_MOST_WAITING = 1_000  # for all keys together; with more, nobody would wait long enough
 
 
 class QueueFull(Exception):
@@ -24,7 +24,7 @@ class FairQueue:
     def __init__(self, at_once: int, *, waiting: int) -> None:
         self._at_once = self._free = at_once
         self._most_waiting = waiting
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the key whose turn is next comes first
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # by key, the next one first
 
     @property
     def is_idle(self) -> bool:
@@ -34,7 +34,7 @@ class FairQueue:
     @asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator[None]:
         """Wait for the turn of a key, and hold it for the block. Raises QueueFull immediately."""
-        if self._free:  # then nobody waits
+        if self._free:  # then nobody is waiting
             self._free -= 1
         else:
             await self._wait(key)

@@ -26,7 +26,7 @@ SCHEMA = {
         }
     },
 }
-_MOST_FIELDS = 10  # others are ignored
+_MOST_FIELDS = 10  # further fields are ignored
 
 
 class SentFile(NamedTuple):

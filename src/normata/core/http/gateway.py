@@ -40,7 +40,7 @@ from normata.errors import NotFound, Unavailable
 from normata.settings import Settings
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-# Who watches the service must see it, also from an address that sends too much, such as a proxy's.
+# Monitoring must work, even from an address that exceeds the limits, such as a proxy's.
 _WATCHED = frozenset({"/livez", "/livez/", "/readyz", "/readyz/", "/metrics", "/metrics/"})
 _TOO_MANY = "This address has sent too many requests for now; wait as Retry-After says."
 _TOO_MANY_AT_A_TIME = "This address has too many requests at a time; wait as Retry-After says."
@@ -65,7 +65,7 @@ class Gateway:
     ) -> None:
         self._app = app
         self._operations = operations
-        # Read once: an attribute of a Pydantic model takes longer than one of ours.
+        # Attributes of Pydantic models are slow.
         self._root_path = settings.root_path
         self._trusts_forwarded_prefix = settings.trust_forwarded_prefix
         self._max_body_bytes = settings.max_body_bytes
@@ -76,7 +76,7 @@ class Gateway:
         self._in_flight = InFlight(settings.address_connections)
         self._metrics = metrics
         self._requests_by_address = requests_by_address if requests_by_address.quota else None
-        self._log = structlog.get_logger("normata").bind()  # bound once: a lookup of the configuration each time costs
+        self._log = structlog.get_logger("normata").bind()  # bound once, since that takes time
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -116,7 +116,7 @@ class Gateway:
         except Exception as error:
             if status:
                 self._log_fault(scope, error)
-                raise  # the answer has begun: the server must cut the connection, or the client takes it as complete
+                raise  # the answer has begun: the server must cut the connection, or it would look complete
             await self._refusal(scope, error)(scope, receive, send_with_headers)
         finally:
             self._in_flight.end(address)
@@ -125,7 +125,7 @@ class Gateway:
     def _context(self, scope: Scope) -> RequestContext:
         """The context from a request's first line and its headers."""
         headers = combined(scope["headers"])
-        # The client's own id, where it is harmless, so that a chain of services can share it.
+        # Accept the client's id if it is harmless, so that a chain of services can share it.
         sent = headers.get(b"x-request-id", b"").decode("latin-1")
         request_id = sent if _REQUEST_ID.fullmatch(sent) else new_id()
         raw_path = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
@@ -137,7 +137,7 @@ class Gateway:
             sent = headers[b"x-forwarded-prefix"].decode("latin-1").rstrip("/")
             context.prefix = sent if _PREFIX.fullmatch(sent) else context.prefix
         prefix = context.prefix
-        if prefix and f"{context.raw_path}/".startswith(f"{prefix}/"):  # a proxy may remove it, or leave it
+        if prefix and f"{context.raw_path}/".startswith(f"{prefix}/"):  # proxies may remove the prefix or keep it
             context.raw_path = context.raw_path.removeprefix(prefix) or "/"
         return context
 
@@ -207,7 +207,7 @@ class Gateway:
 
     def _log_fault(self, scope: Scope, error: Exception) -> None:
         context = context_of(scope)
-        with suppress(OSError, ValueError):  # a log that cannot be written keeps no client from an answer
+        with suppress(OSError, ValueError):  # a log that cannot be written must not prevent answers
             self._log.error("internal_error", request_id=context.request_id, path=context.raw_path, exc_info=error)
 
     def _log_request(self, scope: Scope, status: int, seconds: float) -> None:
@@ -235,7 +235,7 @@ class Gateway:
 
 async def refuse_route(_request: Request, error: Exception) -> Response:
     """Answer the router's own refusals, of paths and methods, as problems (RFC 9457) as well. Raises them."""
-    assert isinstance(error, HTTPException)  # noqa: S101 - narrows the type; Starlette dispatches by class
+    assert isinstance(error, HTTPException)  # noqa: S101 - narrows the type; Starlette selects the handler by class
     if error.status_code == 405:
         raise MethodNotAllowed(headers=error.headers)
     raise NotFound
@@ -262,11 +262,11 @@ def _require_one_host(scope: Scope, headers: Headers) -> None:
     """Raise InvalidRequest unless an HTTP/1.1 request has exactly one Host (RFC 9112, section 3.2)."""
     host = headers.get(b"host")
     if host and b"," not in host:
-        return  # a repeated header is combined with commas
+        return  # repeated headers are combined with commas
     sent = sum(name == b"host" for name, _ in scope["headers"])
     if sent > 1:
         code, message = "repeated", "must be sent once"
-    elif scope.get("http_version") == "1.1" and not host:  # the server turns a missing one into an empty one
+    elif scope.get("http_version") == "1.1" and not host:  # the server turns a missing header into an empty one
         code, message = "required", "is required"
     else:
         return

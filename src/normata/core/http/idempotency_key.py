@@ -14,7 +14,7 @@ from normata.core.http.problems import FieldFault
 
 HEADER = b"idempotency-key"
 _LONGEST = 255
-# A String of RFC 9651, section 3.3.3, as the draft has it; but many clients send a key without the quotes.
+# A String of RFC 9651, section 3.3.3, as the draft requires. Many clients omit the quotes.
 _QUOTED = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"')
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -55,6 +55,6 @@ def keyed(
     """The request in the form in which repetitions with the same key are recognized."""
     fingerprint = sha256()
     for part in (scope["query_string"], content_type, body):
-        fingerprint.update(b"%d:%b" % (len(part), part))  # with its length, so that nothing can move to the next part
+        fingerprint.update(b"%d:%b" % (len(part), part))  # with its length, so that no byte can move to the next part
     path = operation.path.replace("{id}", path_id(scope))
     return KeyedRequest(user_id, key, operation.method, path, fingerprint.hexdigest())

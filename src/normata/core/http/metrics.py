@@ -31,11 +31,11 @@ _SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
-# Anyone may send any method; as a label each would be stored for ever.
+# Clients can send any method, and each label would be stored for ever.
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-# What is the same whichever process answers. Where one cannot be found, it is left out.
+# Metrics that are the same in all processes. One that cannot be read is omitted.
 FIGURES: Mapping[str, str] = {
     "normata_unsealed_events": "Events that are not sealed.",
     "normata_unsealed_event_age_seconds": "The age of the oldest event that is not sealed; 0 where there is none.",
@@ -47,9 +47,10 @@ FIGURES: Mapping[str, str] = {
     "normata_database_free_bytes": "SQLite: the free space of the file system that the database is on.",
     "normata_last_backup_timestamp_seconds": "SQLite: when `normata backup make` last made a backup.",
 }
-# Why sealing fails: the database cannot be used, a log is not as it was sealed, the key cannot be used, or else.
+# Why sealing fails: the database is not available, a log differs from what was sealed, the key cannot be used, or
+# another reason.
 SealingFailure = Literal["unavailable", "unsound", "key", "other"]
-Delivery = Literal["off", "sent", "failed"]  # as `normata.identity.mail` has it
+Delivery = Literal["off", "sent", "failed"]  # as in `normata.identity.mail`
 NO_FIGURES: Mapping[str, float] = {}
 
 
@@ -103,7 +104,7 @@ class Metrics:
         build.labels(__version__).set(1)
         self._work = _Work(registry)
         self._database = _Database(registry)
-        # Finding a child by its labels costs more than counting. There are as many as there are routes and statuses.
+        # Looking a child up by its labels takes longer than counting. There are as many as routes and statuses.
         self._histograms: dict[_Labels, Histogram] = {}
 
     def begin(self) -> None:

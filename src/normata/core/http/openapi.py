@@ -55,7 +55,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
             "headers": openapi_headers.EVERYWHERE,
         },
     }
-    made = deepcopy(made)  # nothing of it is shared with what it was made from, or within
+    made = deepcopy(made)  # a deep copy, so that nothing is shared
     name_closed_enums(made)
     return made
 
@@ -117,7 +117,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
             found["200"] = _success(operation, own)
             found["304"] = not_modified()
         case ChangeOperation():
-            # What is made has a tag always; what is changed, not in a dry run, which has the same status.
+            # A created row always has a tag. A changed one has none in a dry run, which has the same status.
             tagged = VALIDATORS if operation.creates else {"ETag": VALIDATORS["ETag"] | {"required": False}}
             own = (LOCATION if operation.creates else {}) | (tagged if operation.is_tagged else {})
             found[str(operation.success)] = _success(operation, own)
@@ -132,7 +132,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
 
 
 def _success(operation: Operation, headers: dict[str, Any]) -> dict[str, Any]:
-    # What is null is spelled so that generators that know no type "null" by itself take it, too.
+    # This form of null also works in generators that do not know the type "null" alone.
     schema = {"type": ["object", "null"], "enum": [None]} if operation.answer is None else reference(operation.answer)
     content: dict[str, Any] = {"application/json": {"schema": schema, "example": operation.example}}
     if isinstance(operation, ReadOperation) and operation.formats is not None:

@@ -42,7 +42,7 @@ _IDEMPOTENCY_KEY = {
         "type": "string",
         "minLength": 1,
         "maxLength": 255,
-        # Any text without control characters, or one in quotes, as RFC 9651 has it.
+        # Text without control characters, or a quoted string (RFC 9651).
         "pattern": r"""^([^" \x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*|"([ !#-\[\]-~]|\\["\\])+")$""",
     },
 }
@@ -72,7 +72,7 @@ def add_dry_run(responses: dict[str, Any], operation: ChangeOperation) -> None:
         content["schema"] = dry_run
         content["example"] = _DRY_RUN_EXAMPLE | {"status": 201, "answer": operation.example}
     else:
-        # Within a choice, a list of types is more than some tools take; what is null alone needs none.
+        # Some tools do not accept a list of types within a choice.
         own = {
             name: value for name, value in content["schema"].items() if operation.answer is not None or name != "type"
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-# What every answer may have: components by their names, and the headers that they are of.
+# The headers that all answers may have, as components by name.
 EVERYWHERE = {
     "RequestId": {
         "description": "Names the request in the log.",

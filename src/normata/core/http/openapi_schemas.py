@@ -38,7 +38,7 @@ def components(answers: Iterable[type[BaseModel]], bodies: Iterable[type[BaseMod
 def _schemas(models: Iterable[type[BaseModel]], mode: JsonSchemaMode) -> dict[str, Schema]:
     named, definitions = models_json_schema([(model, mode) for model in models], ref_template=_REFERENCE)
     found: dict[str, Schema] = definitions.get("$defs", {})
-    # A name that Pydantic had to lengthen, since two models have it, would be another one than `reference` gives.
+    # Pydantic lengthens names that two models share. `reference` would not find those.
     missing = {model.__name__ for model, _ in named} - found.keys()
     if missing:
         raise ValueError(f"two models are named alike: {', '.join(sorted(missing))}")
@@ -50,7 +50,7 @@ def query_parameters(query: type[BaseModel]) -> Iterator[Schema]:
     schema = query.model_json_schema(ref_template=_REFERENCE)
     required = schema.get("required", ())
     for name, value in schema.get("properties", {}).items():
-        # A parameter is left out or has a value: there is no null in a query.
+        # A parameter cannot be null, only missing.
         alternatives = [one for one in value.get("anyOf", ()) if one != {"type": "null"}]
         parameter = {name: part for name, part in value.items() if name != "anyOf"}
         parameter = (
@@ -67,7 +67,7 @@ def query_parameters(query: type[BaseModel]) -> Iterator[Schema]:
         }
 
 
-# What an answer does not promise: a later version may send longer texts and larger numbers.
+# Not promised for answers: a later version may send longer texts and larger numbers.
 _BOUNDS = ("minLength", "maxLength", "pattern", "minimum", "maximum")
 
 
@@ -75,10 +75,10 @@ def _open(schema: Any) -> None:
     """Remove the bounds of values, and keywords implied by the empty schema, from the schema of an answer."""
     for one in _within(schema):
         for name in _BOUNDS:
-            if not isinstance(one.get(name), dict):  # a property may have such a name
+            if not isinstance(one.get(name), dict):  # a property may have this name
                 one.pop(name, None)
         if one.get("anyOf") == [{}, {"type": "null"}]:
-            del one["anyOf"]  # the empty schema takes null already
+            del one["anyOf"]  # the empty schema allows null already
 
 
 def _drop_null_defaults(schema: Any) -> None:
@@ -103,7 +103,7 @@ def _describe_properties(schema: Schema) -> None:
             value["description"] = FIELDS[to_snake(name.lstrip("_"))]
 
 
-# The engine computes with these, so their values never change.
+# The engine computes with these values, so the enums never grow.
 _CLOSED_ENUMS = {
     ("NONE", "PARTIAL", "FULL"): ("CoverageStatus", "How far a control is covered."),
     ("PARTIAL", "FULL"): ("MatchLevel", "How far the source of a match covers its target."),

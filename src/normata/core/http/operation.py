@@ -20,13 +20,13 @@ from normata.core.http.roles import Role, TokenScope
 from normata.core.schema.paging import OwnPageQuery, PageQuery, Query
 from normata.core.schema.table import Table
 
-_FAR = 1_000  # rows before a page, which a database counts past
+_FAR = 1_000  # skipped rows; the database has to count them
 
-# Who may ask, over and above the token's scope: a member of the organization that it is about, with the operation's
-# role; anybody, about what is their own; or an operator of the instance.
+# Who may call the operation, besides the token's scope: members of the organization with at least the role of the
+# operation, all users for what is their own, or operators of the instance.
 Authority = Literal["organization", "self", "operator"]
 
-# What every operation can answer besides a success.
+# The errors that all operations can answer.
 _COMMON_ERRORS: tuple[type[Exception], ...] = (
     problems.Unauthenticated,
     errors.NotFound,
@@ -211,7 +211,7 @@ class ChangeOperation(Operation):
         return (self.creates or self.is_conditional) and self.answer is not None and not self.answers_secret
 
     @property
-    def method(self) -> str:  # type: ignore[override] # that of what is read is always GET
+    def method(self) -> str:  # type: ignore[override] # reads always have GET
         """The method of the request."""
         return self.http_method
 

@@ -41,7 +41,7 @@ class _ContentPage:
         self._headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del receive  # there is no body to expect
+        del receive  # a GET has no body
         context = context_of(scope)
         context.route = self._path
         if scope["method"] not in _METHODS:

@@ -8,11 +8,11 @@ from typing import Literal
 from normata.core.http.operation import Operation
 from normata.core.http.roles import ROLES, role_suffices
 
-# Who asks: a member with a role, a user who is no member, or an operator who is no member either.
+# The caller: a member with a role, a user who is no member, or an operator who is no member.
 Who = Literal["viewer", "editor", "admin", "owner", "no member", "operator"]
 WHO: tuple[Who, ...] = (*ROLES, "no member", "operator")
 
-# Whether they may: always, with what is their own, or not at all.
+# Whether they may call it: always, for what is their own, or never.
 May = Literal["yes", "own", ""]
 
 _HEAD = """\

@@ -16,7 +16,7 @@ TYPE_BASE = "https://normata.dev/problems/"
 
 Part = Literal["query", "path", "header", "body"]
 
-# Which limit was reached: the requests of a token, those of an address, the bad tokens of an address, or the long reads
+# The limit that was reached: requests of a token or an address, connections or bad tokens of an address, or long reads
 # of an organization or a user.
 LimitReason = Literal["token_rate", "address_rate", "address_connections", "bad_tokens", "long_reads"]
 
@@ -187,7 +187,7 @@ class ErrorType(NamedTuple):
     title: str
 
 
-# Every exception with a response of its own, whether the domain or HTTP raises it. All others are internal errors.
+# All exceptions with a response of their own, from domain and HTTP. All others are internal errors.
 ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     InvalidRequest: ErrorType(400, "validation", "The request is not valid"),
     Unauthenticated: ErrorType(401, "unauthenticated", "Authentication required"),
@@ -275,7 +275,7 @@ def responses(*cases: type[Exception]) -> dict[int, dict[str, Any]]:
         response["description"] = (response["description"] + " " + _first_line(case)).strip()
         if headers := _HEADERS.get(case) or _HEADERS.get(status):
             response["headers"] = {
-                # Of several conflicts only one has a Retry-After.
+                # Of the conflicts, only one has a Retry-After.
                 name: {"description": description, "required": status != 409, "schema": {"type": "string"}}
                 for name, description in headers.items()
             }

@@ -15,8 +15,8 @@ from ipaddress import IPv6Address
 from math import ceil
 from time import monotonic
 
-_MAX_KEYS = 20_000  # that are counted at a time
-_LONGEST_KEY = 255  # characters; of a longer one the digest is stored
+_MAX_KEYS = 20_000  # that are counted at the same time
+_LONGEST_KEY = 255  # characters; a longer one is stored as its digest
 
 
 class Limit:
@@ -31,7 +31,7 @@ class Limit:
         self._window = window
         self._policy = (b"ratelimit-policy", b'"%s";q=%d;w=%d' % (name.encode(), self.quota, window))
         self._header_format = b'"%s";r=%%d;t=%%d' % name.encode()
-        self._counts: dict[str, tuple[float, int]] = {}  # when the window of a key ends, and its requests so far
+        self._counts: dict[str, tuple[float, int]] = {}  # by key: the end of its window, and its requests so far
 
     def seconds_to_wait(self, key: str, response_headers: list[tuple[bytes, bytes]] | None = None) -> int:
         """Count a request. Returns 0 if it is within the limit, else the whole seconds until the next one is allowed.

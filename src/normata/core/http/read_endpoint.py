@@ -35,7 +35,7 @@ from normata.core.schema.paging import OrganizationQuery, OwnPageQuery, Query
 from normata.core.schema.wire import encode
 from normata.errors import InsufficientRole, NotFound
 
-_LONGEST_CACHED = 2_000  # bytes of a query string; longer ones are parsed each time, and their pages are not cached
+_LONGEST_CACHED = 2_000  # bytes of a query string; a longer one is parsed each time, and its pages are not cached
 
 
 class _ParsedQuery(NamedTuple):
@@ -61,7 +61,7 @@ class ReadEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a GET or HEAD. Raises what the operation declares."""
-        del receive  # there is no body to expect
+        del receive  # a GET has no body
         operation, context = self._operation, context_of(scope)
         query_string = scope["query_string"]
         parsed = (self._parse_cached if _is_short(query_string) else self._parse)(query_string)
@@ -75,7 +75,7 @@ class ReadEndpoint:
             media_types=_media_types(operation, parsed),
         )
         if parsed.query is None:
-            # Only now: a caller without a token does not learn what is wrong with a request.
+            # After authentication, so that nobody without a token learns what is wrong with a request.
             raise InvalidRequest.of(parsed.faults)
         if operation.authority != "organization":
             page = await self._build_own(self._request(scope, caller, parsed.query, ""))
@@ -143,7 +143,7 @@ class ReadEndpoint:
         in_pages = isinstance(operation, ListOperation)
 
         def work(transaction: Transaction) -> Page:
-            # From the same snapshot as the page, so that it is never cached for a revision that it does not show.
+            # From the same snapshot as the page, so that a page is never cached for another revision.
             revision = current_revision(transaction, organization_id, operation.cached) if operation.cached else ""
             answer = operation.build(transaction, request)
             return Page(revision, Content(encode(answer)), answer["total"] if in_pages else None)
@@ -176,14 +176,14 @@ class ReadEndpoint:
             query = self._operation.query.read(QueryParams(query_string).multi_items())
         except ValidationError as error:
             return _ParsedQuery(None, tuple(InvalidRequest.of_validation("query", error).faults))
-        # One with an id in its path would need it in the key.
+        # An id in the path would have to be part of the cache key.
         is_cached = self._operation.cached is not None and "{" not in self._operation.path and _is_short(query_string)
         return _ParsedQuery(query, key=f"{self._operation.path} {query.model_dump_json()}" if is_cached else "")
 
 
 def _organization(operation: ReadOperation, caller: Caller, wanted: str | None) -> str:
     """The id of the organization that is read. Raises NotFound and InsufficientRole."""
-    # An id comes before a slug of the same spelling.
+    # An id takes precedence over a slug with the same spelling.
     found = wanted if wanted in caller.roles else next(iter(caller.roles), None)
     if found is None:
         raise NotFound
@@ -212,9 +212,9 @@ def _is_short(query_string: bytes) -> bool:
     return len(query_string) <= _LONGEST_CACHED
 
 
-LONGEST_LINKED = 2_000  # bytes of a query: four links repeat it, and proxies take headers of some kilobytes
+LONGEST_LINKED = 2_000  # bytes of a query: four links repeat it, and proxies accept only some kilobytes of headers
 
-# What may stand in a path and in a query as it is (RFC 3986, appendix A), a percent sign that escapes included.
+# The characters that need no escape in a path and in a query (RFC 3986, appendix A), and the percent sign of escapes.
 _IN_PATH = "/%:@!$&'()*+,;=~"
 _IN_QUERY = _IN_PATH + "?"
 

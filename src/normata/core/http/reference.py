@@ -49,7 +49,7 @@ def page(document: Mapping[str, Any]) -> str:
         tags=document["tags"],
         operations=by_tag,
         schemas=document["components"]["schemas"],
-        style=Markup(_style()),  # noqa: S704 - a file of ours
+        style=Markup(_style()),  # noqa: S704 - our own file
     )
 
 
@@ -74,7 +74,7 @@ def _type(schema: Mapping[str, Any]) -> Markup:
 
 
 def _markdown(text: str) -> Markup:
-    # HTML within is shown as it is written.
+    # HTML in the text is shown as text.
     return Markup(_renderer().render(text))  # noqa: S704
 
 

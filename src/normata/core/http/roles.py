@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-Role = Literal["viewer", "editor", "admin", "owner"]  # in their order
-TokenScope = Literal["read", "write", "admin"]  # in their order
+Role = Literal["viewer", "editor", "admin", "owner"]  # from the lowest to the highest
+TokenScope = Literal["read", "write", "admin"]  # from the lowest to the highest
 
 ROLES: tuple[Role, ...] = get_args(Role)
 SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)

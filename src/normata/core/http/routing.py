@@ -68,7 +68,7 @@ class Directory:
     """
 
     def __init__(self, found: Iterable[Resource]) -> None:
-        # The fixed paths come first, so that no `{id}` takes what has a path of its own.
+        # Fixed paths come first, so that no `{id}` matches them.
         self._fixed: dict[str, Resource] = {}
         self._others: defaultdict[tuple[str, int], list[tuple[re.Pattern[str], Resource]]] = defaultdict(list)
         for resource in sorted(found, key=lambda resource: (resource.path.count("{"), resource.path)):

@@ -27,17 +27,17 @@ from normata.core.http.connections import PERSISTENCE, ConnectionLimit, stop_acc
 from normata.core.http.supervisor import ENDING, GRACE, IDLE, LAST_ANSWERS, Supervisor
 from normata.settings import Settings
 
-# No client may stop a worker, whether it has a token or not. HTTP/2 is off: without TLS nobody needs it, and its
-# compressed headers make megabytes of a few kilobytes. The head of a request is small, and must arrive within ten
-# seconds. A connection without a request is closed after the same time.
+# No client may stop a worker, with or without a token. HTTP/2 is off: without TLS nobody needs it, and its compressed
+# headers turn a few kilobytes into megabytes. The head of a request is small and must arrive within ten seconds. A
+# connection without a request is closed after the same time.
 HTTP1 = HTTP1Settings(header_read_timeout=IDLE * 1_000, max_buffer_size=16_384)
 
-# The most connections of one worker, idle ones included; further ones wait. An idle one takes 3 kB of memory.
+# Connections of a worker, including idle ones; further ones wait. An idle one takes 3 kB of memory.
 CONNECTIONS = 8_192
-_OTHER_FILES = 256  # that a worker opens: database, log, libraries
+_OTHER_FILES = 256  # files of a worker besides connections: database, log, libraries
 
-# Seconds after which a thread that computes gives Python's lock to one that waits for it; Python's own value is 5 ms. A
-# request changes threads some ten times, and waited as often for a thread that compared an import with what is stored.
+# Seconds until a computing thread gives Python's lock to a waiting one; Python's default is 5 ms. A request changes
+# threads some ten times, and would wait as often for a thread that compares an import with what is stored.
 _SWITCH_INTERVAL = 0.0002
 
 
@@ -54,9 +54,9 @@ def run(
     the application; benchmarks name others. ``announce`` is called once the address is bound.
     """
     address = _address(settings.host, settings.port)
-    for name, value in settings.model_dump(exclude_unset=True).items():  # workers tell a default from a choice, too
+    for name, value in settings.model_dump(exclude_unset=True).items():  # workers see which are defaults
         os.environ[f"NORMATA_{name.upper()}"] = str(value)
-        os.environ.pop(f"NORMATA_{name.upper()}_FILE", None)  # it has been read
+        os.environ.pop(f"NORMATA_{name.upper()}_FILE", None)  # the file was read already
     with ExitStack() as ending:
         if settings.workers > 1:
             folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="normata-metrics-"))
@@ -73,7 +73,7 @@ def run(
             workers=settings.workers,
             loop=Loops.uvloop,
             websockets=False,
-            log_enabled=False,  # it is no JSON; what it would report of workers is logged below
+            log_enabled=False,  # its log is not JSON; what it would report about workers is logged below
         )
         if settings.workers > 1:
             _import_once(application)
@@ -85,10 +85,10 @@ def run(
 
 def _import_once(application: str) -> None:
     """Import the application before several workers are forked, so that they share it."""
-    with suppress(Exception):  # the workers fail the same way, and log it
+    with suppress(Exception):  # the workers fail in the same way, and log it
         importlib.import_module(application.partition(":")[0])
     gc.collect()
-    gc.freeze()  # or the collector would write to what is shared
+    gc.freeze()  # or the garbage collector would write to shared pages
 
 
 def base_url(settings: Settings) -> str:
@@ -113,10 +113,10 @@ def _address(host: str, port: int) -> str:
     """The IP address that ``host`` is or names; of several the first of IPv4. Granian takes no names."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as error:  # a name may be one that nobody can look up
+    except (OSError, UnicodeError) as error:  # the name may not be a valid host name
         raise _unusable(host, port, error) from None
     addresses = [str(address[0]) for *_, address in sorted(found, key=lambda entry: entry[0] != socket.AF_INET)]
-    if "%" in addresses[0]:  # the address of a single link, which Granian does not take either
+    if "%" in addresses[0]:  # a link-local address with a zone, which Granian does not accept either
         raise _unusable(host, port, OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL)))
     return addresses[0]
 
@@ -146,8 +146,8 @@ def _load(target: str, report_ready: Connection, close: Sequence[int], port: int
 
     It reports when it is ready. ``close`` has the sockets of other workers to close.
     """
-    # Until Granian handles signals here, a forked copy of the main process's handler would swallow them, and the main
-    # process would wait for the worker in vain. Ctrl-C goes to all processes; the main process then ends the workers.
+    # Until Granian handles signals here, the forked copy of the main process's handler would ignore them, and the main
+    # process would wait in vain. Ctrl-C goes to all processes, and the main process then ends the workers.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -162,7 +162,7 @@ def _load(target: str, report_ready: Connection, close: Sequence[int], port: int
     try:
         application = getattr(importlib.import_module(module), factory)()
     except Exception as error:
-        import structlog  # noqa: PLC0415 - the application imports and configures it, but has not come so far
+        import structlog  # noqa: PLC0415 - the application imports and configures it, but may not have got there
 
         log.configure(Settings())
         structlog.get_logger("normata").error("worker_cannot_start", pid=os.getpid(), exc_info=error)

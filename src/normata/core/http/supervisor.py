@@ -18,22 +18,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from granian.net import SocketSpec  # type: ignore[attr-defined] # it is what Granian's server imports
+from granian.net import SocketSpec  # type: ignore[attr-defined] # as Granian's server does
 from granian.server import Server
 
 from normata.core import log
 from normata.settings import Settings
 
 IDLE = 10  # seconds after which a connection without a request is closed
-GRACE = 10  # seconds that a worker gets to finish its requests when the service ends
-ENDING = (signal.SIGINT, signal.SIGTERM)  # they end the main process and its workers in order
-LAST_ANSWERS = signal.SIGUSR1  # has a worker ask the clients to close their connections
+GRACE = 10  # seconds for a worker to finish its requests when the service ends
+ENDING = (signal.SIGINT, signal.SIGTERM)  # end the main process and its workers in order
+LAST_ANSWERS = signal.SIGUSR1  # makes a worker ask clients to close their connections
 
-_YOUNG = 10.0  # seconds; a worker that dies within them counts as one that failed to start
+_YOUNG = 10.0  # seconds; a worker that dies within them has failed to start
 _ATTEMPTS = 3  # to start a worker, before the service ends
-_START = 120.0  # seconds that a worker gets to start when it is to replace another one
-_LAST_REQUESTS = 300.0  # seconds that a replaced worker gets to finish its requests
-_CLOSING = IDLE + 1.0  # seconds; by then no connection of a replaced worker is without a request
+_START = 120.0  # seconds for the start of a worker that replaces another one
+_LAST_REQUESTS = 300.0  # seconds for a replaced worker to finish its requests
+_CLOSING = IDLE + 1.0  # seconds after which no connection of a replaced worker is idle
 
 
 @dataclass
@@ -65,8 +65,8 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
     def startup(self, *arguments: Any) -> None:
         """Bind the address and start the workers."""
         if sys.platform == "linux":
-            multiprocessing.set_start_method("fork", force=True)  # workers share what is imported, and the sockets
-        ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup
+            multiprocessing.set_start_method("fork", force=True)  # workers share imported modules, and the sockets
+        ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # set by nohup
         super().startup(*arguments)
         if ignores_hangup:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -120,7 +120,7 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
     def _serve_loop(self, spawn_target: Any, target_loader: Any) -> None:
         failures: dict[int, int] = {}
         while not self.interrupt_signal and not self.has_failed:
-            # Granian wakes this loop; the time-out is for two that die within the same moment.
+            # Granian wakes this loop. The timeout is for two workers that die at the same moment.
             self.main_loop_interrupt.wait(1)
             self.main_loop_interrupt.clear()
             if self.reload_signal:
@@ -139,7 +139,7 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
                     break
                 self._respawn_workers([worker.idx], spawn_target, target_loader)
                 self._log("info", "worker_replaced", worker=worker.idx + 1, pid=self.wrks[worker.idx].inner.pid)
-        self.interrupt_children.clear()  # they have been replaced, so their deaths are no failure of the whole
+        self.interrupt_children.clear()  # they have been replaced, so the service goes on
 
     def _reload(self, spawn_target: Any, target_loader: Any) -> None:
         """Replace each worker by a new one. Workers whose successor does not start continue to serve."""
@@ -149,7 +149,7 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
                 with _signals_blocked():
                     new = self._spawn_worker(idx, spawn_target, target_loader)
                     new.start()
-            except OSError as error:  # no memory, or no process is left
+            except OSError as error:  # no memory or no process left
                 self._log("error", "reload_failed", worker=idx + 1, pid=None, reason=str(error))
                 return
             if not self._gets_ready(new):
@@ -159,7 +159,7 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
                     self._log("error", "reload_failed", worker=idx + 1, pid=new.inner.pid, reason=reason)
                 return
             self.wrks[idx] = new
-            old.interrupt_by_parent = True  # its end is no failure
+            old.interrupt_by_parent = True  # its end is intended
             if old.is_alive():
                 os.kill(old.inner.pid, LAST_ANSWERS)
             self._replaced.append(_Replaced(old, time.monotonic()))
@@ -193,10 +193,10 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
         self._log("error", "worker_died", worker=worker.idx + 1, pid=worker.inner.pid, exit_code=code, signal=ended_by)
 
     def _log(self, level: str, event: str, **values: object) -> None:
-        import structlog  # noqa: PLC0415 - mostly no worker dies, and this process needs no log
+        import structlog  # noqa: PLC0415 - rarely needed in this process
 
         log.configure(self._settings)
-        with suppress(OSError, ValueError):  # a log that cannot be written is no reason to leave the workers alone
+        with suppress(OSError, ValueError):  # the workers need supervision, even without a log
             getattr(structlog.get_logger("normata"), level)(event, **values)
 
 
@@ -222,7 +222,7 @@ def _has_terminal() -> bool:
 def _remove_metrics(pid: int) -> None:
     """Remove the current activity of an ended process from the metrics."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415 - mostly no worker dies
+        from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415 - rarely needed in this process
 
         with suppress(OSError):
             mark_process_dead(pid)  # type: ignore[no-untyped-call]

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from normata.errors import CommandError
 from normata.settings import Settings
 
-# The values of OTEL_TRACES_EXPORTER that there are; `console` is for looking at spans, `none` for no export.
+# The values of OTEL_TRACES_EXPORTER: `console` prints spans, `none` exports nothing.
 EXPORTERS = ("otlp", "console", "none")
 _PROTOCOL = "http/protobuf"
 

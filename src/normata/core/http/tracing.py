@@ -37,7 +37,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _EXPORTERS: dict[str, Callable[[], SpanExporter]] = {"otlp": OTLPSpanExporter, "console": ConsoleSpanExporter}
-# Who asks for these asks again and again, and is no request that anybody would look for.
+# Monitoring polls these paths, and nobody would look for their spans.
 _PROBES = frozenset({"/livez", "/readyz", "/metrics"})
 
 
@@ -45,7 +45,7 @@ class Tracing:
     """Makes spans, and sends them as the environment configures."""
 
     def __init__(self) -> None:
-        named = {SERVICE_NAME: "normata", SERVICE_VERSION: __version__}  # unless the environment has other names
+        named = {SERVICE_NAME: "normata", SERVICE_VERSION: __version__}  # unless the environment sets other names
         resource = Resource.create(named | dict(OTELResourceDetector().detect().attributes))
         self.provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         if exporter() in _EXPORTERS:
@@ -66,7 +66,7 @@ class Tracing:
 
         ``system`` is the database's name in the semantic conventions.
         """
-        database_itself: Any = database  # what an object has comes before what its class has
+        database_itself: Any = database  # an attribute of an object has precedence over that of its class
         for name in ("read", "write", "look_up"):
             setattr(database_itself, name, self._traced(getattr(database, name), name, system))
 
@@ -76,7 +76,7 @@ class Tracing:
         @wraps(call)
         async def traced(*args: P.args, **kwargs: P.kwargs) -> T:
             if not trace.get_current_span().get_span_context().is_valid:
-                return await call(*args, **kwargs)  # it is no request's: the last use of tokens, or a probe
+                return await call(*args, **kwargs)  # outside of a request: the last use of tokens, or a health check
             with self._tracer.start_as_current_span(
                 f"{name} {system}",
                 kind=SpanKind.CLIENT,
@@ -87,7 +87,7 @@ class Tracing:
                 try:
                     return await call(*args, **kwargs)
                 except DomainError:
-                    raise  # an answer, and no failure of the database
+                    raise  # an error that is an answer, no failure of the database
                 except Exception as error:
                     _mark_failed(span, type(error).__qualname__)
                     raise
@@ -181,14 +181,14 @@ def _mark_failed(span: trace.Span, error_type: str) -> None:
     span.set_status(StatusCode.ERROR)
 
 
-# --- The log of OpenTelemetry's own packages
+# --- The log of OpenTelemetry's packages
 
 
 class _LogHandler(logging.Handler):
     """Writes log messages of the packages as JSON lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        with suppress(Exception):  # whatever is wrong with a line of a log, it must not reach who logs
+        with suppress(Exception):  # an error in a log line must not reach whoever logs it
             structlog.get_logger("normata").warning("tracing", logger=record.name, reason=record.getMessage())
 
 

@@ -10,7 +10,7 @@ import idna
 LONGEST_EMAIL = 320  # characters
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _ASCII_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # RFC 1123, section 2.1
-_LONGEST_DOMAIN = 253  # RFC 1035, section 2.3.4, without the dot of the root
+_LONGEST_DOMAIN = 253  # RFC 1035, section 2.3.4, without the final dot
 
 
 def email_key(address: str) -> str:
@@ -55,5 +55,5 @@ def is_domain(domain: str) -> bool:
 
 
 def _a_label(label: str) -> str:
-    # Label by label, and split at the full stop alone: the package takes other dots for one, too.
+    # Each label alone, split at full stops only: the package would accept other dots as well.
     return label if label.isascii() else idna.alabel(label).decode()

@@ -112,7 +112,7 @@ FIELDS = {
     "verified_by_name": "Who verified the correction, as text.",
     "version": "The version, as the publisher writes it.",
     "website": "The address of the website.",
-    # Members of responses that are not columns.
+    # Members of answers that are no columns.
     "adopted_at": "When the organization adopted the framework.",
     "adoption": "The organization's adoption of the framework; null if there is none.",
     "body_key": "The key of the translated text.",
@@ -153,7 +153,7 @@ def describe(column: Column[Any]) -> str:
     elif column.name in FIELDS:
         text = FIELDS[column.name]
     elif column.name.endswith("_id"):
-        # Normata does not store such rows, so any id is valid.
+        # The other system's ids are not stored, so any id is valid.
         words = column.name.removesuffix("_id").replace("_", " ")
         text = f"The id of {with_article(words)} in another system; Normata does not check it."
     else:

@@ -29,12 +29,12 @@ Identifier = Annotated[
     mapped_column(text(255)),
 ]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_NUL), mapped_column(text(500))]
-# What people are asked for: at least one character of it can be seen, and nothing in it is hidden.
+# For input: at least one character is visible, and none is a control character.
 _VISIBLE = rf"^[^{UNSEEN}]*[^\s{UNSEEN}{BLANK}][^{UNSEEN}]*$"
 VisibleName = Annotated[
     str, StringConstraints(min_length=1, max_length=500, pattern=_VISIBLE), mapped_column(text(500))
 ]
-# Neither `.` nor `..`: in an address they mean another place.
+# Neither `.` nor `..`, which mean another path in a URL.
 _SLUG = r"^(\.{0,2}[^\s/.\x00-\x1f\x7f]|\.{3})[^\s/\x00-\x1f\x7f]*$"
 Slug = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_SLUG), mapped_column(text(200))]
 ShortName = Annotated[str, StringConstraints(min_length=1, max_length=64), mapped_column(text(64))]
@@ -55,13 +55,13 @@ _EMAIL = r"^[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+$"
 Email = Annotated[
     str, StringConstraints(max_length=LONGEST_EMAIL, pattern=_EMAIL), mapped_column(text(LONGEST_EMAIL), info=EMAIL)
 ]
-# What people are asked for. A bundle may have addresses of before this rule.
+# For input. A bundle may have addresses from before this rule.
 _VISIBLE_EMAIL = rf"^[^@\s{UNSEEN}]+@[^@\s{UNSEEN}]+$"
 VisibleEmail = Annotated[
     str, StringConstraints(max_length=LONGEST_EMAIL, pattern=_VISIBLE_EMAIL), AfterValidator(_in_a_domain)
 ]
 
-# An address that a browser can open: nothing that runs, as `javascript:` does.
+# A URL that is safe as a link: http or https, not `javascript:`.
 _WEB_ADDRESS = rf"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@\\{UNSEEN}]+([/?#][^\s{UNSEEN}]*)?$"
 
 
@@ -78,7 +78,7 @@ def _of_a_host(value: str) -> str:
 
 WebAddress = Annotated[str, AfterValidator(_of_a_host), StringConstraints(max_length=1_000, pattern=_WEB_ADDRESS)]
 
-# What is said of a text that does not match, where the pattern would tell people little.
+# The messages for texts that do not match, where the pattern would not help people.
 IN_WORDS = {
     _VISIBLE: "must have characters that can be seen, and no control characters or direction marks",
     _SLUG: "must have no blanks and no slashes, and be neither . nor ..",
@@ -107,7 +107,7 @@ def parse_timestamp(value: str) -> str:
             moment = datetime.fromisoformat(day).replace(tzinfo=UTC)
         else:
             zone = "+00:00" if offset in ("Z", "z") else offset
-            # fromisoformat would take sixty minutes for an hour; nonsense is refused by it.
+            # fromisoformat would accept 60 minutes in an offset; replace it by something that it refuses.
             zone = zone if zone[-2:] < "60" else "nonsense"
             moment = datetime.fromisoformat(f"{day}T{clock}{((fraction or '.') + '000')[:4]}{zone}")
         return format_timestamp(moment)
@@ -140,7 +140,7 @@ Timestamp = Annotated[
 
 # --- Numbers, flags, documents
 
-_SAFE = 2**53 - 1  # the largest integer that every reader of JSON can hold (RFC 7493)
+_SAFE = 2**53 - 1  # the largest integer that all JSON readers can represent (RFC 7493)
 
 
 class _Number(TypeDecorator[float]):
@@ -150,11 +150,11 @@ class _Number(TypeDecorator[float]):
     cache_ok = True
 
     def result_processor(self, _dialect: Dialect, _coltype: object) -> Conversion:
-        # SQLite's RETURNING returns whole numbers as integers already.
+        # SQLite's RETURNING gives integers for whole numbers already.
         return lambda value: int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-MAX_NUMBER = 2**31 - 1  # of what is counted
+MAX_NUMBER = 2**31 - 1  # of counts
 
 
 def _finite(document: Any) -> Any:
@@ -171,15 +171,15 @@ def _finite(document: Any) -> Any:
 Count = Annotated[int, Field(ge=-MAX_NUMBER, le=MAX_NUMBER), mapped_column(Integer)]
 ShortId = Annotated[int, Field(ge=1, le=MAX_NUMBER), mapped_column(Integer)]
 Number = Annotated[float, Field(ge=-_SAFE, le=_SAFE, allow_inf_nan=False), mapped_column(_Number)]
-# What requests say of a probability or an impact: 1 is the least. 2.5 lies between 2 and 3.
+# Probability and impact in requests: 1 is the lowest. 2.5 is between 2 and 3.
 Scale = Annotated[float, Field(ge=1, le=5, allow_inf_nan=False)]
 Flag = Annotated[bool, mapped_column(Boolean)]
 Json = Annotated[Any, AfterValidator(_finite), mapped_column(Document())]
 
 
-# --- Why a control applies, or does not
+# --- Reasons why a control applies
 
-# What ISO/IEC 27001, 6.1.3 d, wants to be justified has one of these reasons, or one that an organization names itself.
+# The reasons for the justification that ISO/IEC 27001, 6.1.3 d, demands. Organizations can have others.
 REASONS = ("RISK_TREATMENT", "LEGAL", "CONTRACTUAL", "BUSINESS_REQUIREMENT", "BEST_PRACTICE")
 _MAX_REASONS = 20
 
@@ -208,12 +208,12 @@ _Reason = Annotated[
 Reasons = Annotated[
     list[_Reason],
     Field(max_length=_MAX_REASONS),
-    AfterValidator(lambda reasons: list(dict.fromkeys(reasons))),  # to say it twice says nothing more
+    AfterValidator(lambda reasons: list(dict.fromkeys(reasons))),  # without duplicates
     mapped_column(_Tokens),
 ]
 
 
-# --- Closed enums: the engine computes with them
+# --- Closed enums, with which the engine computes
 
 CoverageStatus = Literal["NONE", "PARTIAL", "FULL"]
 MatchLevel = Literal["PARTIAL", "FULL"]

@@ -13,7 +13,7 @@ from normata.core.schema.fields import Identifier
 from normata.core.schema.paging import PageQuery, Search, envelope, fetch_page, matching
 from normata.core.schema.wire import Wire
 
-_MAX_IDS = 100  # as many as a page has
+_MAX_IDS = 100  # the number of rows on a page
 
 
 class Name(Wire):

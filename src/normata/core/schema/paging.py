@@ -17,9 +17,9 @@ Item = TypeVar("Item")
 
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
-FEW_WORDS = 4  # of a search; statements for as many are worth keeping
+FEW_WORDS = 4  # words in a search; statements for so many are worth caching
 
-_MAX_OFFSET = 2**63 - 1  # what databases can count to
+_MAX_OFFSET = 2**63 - 1  # the largest number that databases can handle
 
 OrganizationId = Annotated[
     str,
@@ -64,7 +64,7 @@ def _plain_integer(value: object) -> object:
     return value if isinstance(value, int) or (isinstance(value, str) and _INTEGER.fullmatch(value)) else ""
 
 
-# Comes last in an annotation: in front of the bounds it would hide them from OpenAPI.
+# At the end of an annotation, because before the bounds it would hide them from OpenAPI.
 digits_only = BeforeValidator(_plain_integer)
 
 
@@ -141,7 +141,7 @@ def fetch_page(
     if total is None and scans and query.offset is not None:
         counting = rows.add_columns(func.count().over().label("total"))
         found = transaction.rows(counting.order_by(*order).limit(query.limit).offset(query.offset), parameters)
-        if found or query.offset == 0:  # an empty first page says that there is nothing, so nothing has to be counted
+        if found or query.offset == 0:  # an empty first page means that there are none, so nothing has to be counted
             return found, found[0].total if found else 0
     if total is None and query.offset == 0:
         found = transaction.rows(page, parameters)

@@ -166,11 +166,11 @@ def names_person() -> MappedColumn[Any]:
     return mapped_column(info={"names_person": True})
 
 
-# The info of a text column whose values the program makes or knows: hashes, enums, ids. No person is named there. What
-# says nothing of this kind is taken for a text that people write, and is looked through when a person is erased.
+# For text columns whose values the program generates or knows, such as hashes, enums and ids, so that they contain no
+# names. All other texts are searched when a person is erased.
 CODED = {"coded": True}
 
-# The info of a column that has an email address: whose it is follows from all of it, and from nothing like it.
+# For columns with an email address: only the complete address tells whose it is.
 EMAIL = {"email": True}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# What nobody sees, as part of a pattern: control characters, line breaks, and what turns the direction of text round.
+# Invisible characters, for a pattern: control characters, line breaks, and those that change the direction of text.
 UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-# What takes part in visible text, as joiners do, and shows nothing alone.
+# Characters that are part of visible text, such as joiners, but show nothing alone.
 BLANK = r"\xad\u115f\u1160\u200b-\u200d\u2060\u2800\u3164\ufeff"
 _UNSEEN = re.compile(f"[{UNSEEN}]")
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
@@ -35,7 +35,7 @@ def search_text(*parts: str | None) -> str:
 
 def fold(value: str) -> str:
     """``value`` in the form in which texts that look the same to a reader are equal (NFKC, case folded)."""
-    if value.isascii():  # which is in that form, but for its case
+    if value.isascii():  # ASCII is normalized already, except for case
         return value.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).casefold())
 
@@ -54,7 +54,7 @@ def natural_key(value: str) -> str:
     return _DIGITS.sub(number, fold(value))
 
 
-# What a formula begins with, or may follow; also in full width, which some spreadsheets take for the same.
+# The first characters of formulas, and full-width forms that some spreadsheets treat alike.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 

@@ -119,5 +119,5 @@ def encode(content: Any) -> bytes:
     """JSON values as JSON in UTF-8."""
     try:
         return orjson.dumps(content)
-    except TypeError:  # a document may have an integer of more than 64 bits, which orjson refuses
+    except TypeError:  # a document may contain an integer of more than 64 bits, which orjson refuses
         return to_json(content)

@@ -40,10 +40,10 @@ from normata.core.db.transaction import NO_TENANT, T, TenantScope, Transaction, 
 from normata.errors import Unavailable, UnavailableReason
 from normata.settings import Settings
 
-_SCHEMA_LOCK = 0x6E6F726D617461  # "normata": names the lock among all users of the database
+_SCHEMA_LOCK = 0x6E6F726D617461  # "normata" in ASCII: the key of the advisory lock
 
-# What SQLAlchemy's types for numbers are told of a column. asyncpg returns floats and Decimals; told that it is a
-# `numeric`, they convert either to what they promise, without asking the server which of the two it is.
+# The type that SQLAlchemy assumes for numbers. asyncpg returns floats and Decimals; for `numeric`, SQLAlchemy converts
+# both to the type of the column without asking the server.
 _NUMERIC = 1700
 
 
@@ -74,7 +74,7 @@ class PostgreSQL(Database):
         self._pool = Pool(configuration, serving=serving, monitor=monitor)
         self._statements = statements_for(self._pool.engine.dialect, _NUMERIC)
         self._lookups = Lookups(self._pool, self._statements, self._timeout)
-        # For work that is long. Two at once: more would only take Python's lock from each other.
+        # For long work. Only two, since more would compete for Python's lock.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="normata-long")
         self._runner: Runner | None = None
 
@@ -118,8 +118,8 @@ class PostgreSQL(Database):
     def alter_now(self, work: Callable[[Connection], T]) -> T:
 
         def altered(connection: Connection) -> T:
-            # Who comes second waits for the first to finish, which may take a while; then for tables only as long as
-            # the requests that wait behind can bear.
+            # The second process waits until the first has finished, which may take a while. It waits for tables only as
+            # long as the requests behind it can.
             connection.exec_driver_sql("SET LOCAL lock_timeout = '120s'")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
             connection.exec_driver_sql("SET LOCAL lock_timeout = '5s'")
@@ -141,7 +141,7 @@ class PostgreSQL(Database):
     def faults(
         self, transaction: Transaction, metadata: MetaData, security: Security, *, only_schema: bool = False
     ) -> Iterator[str]:
-        del only_schema  # a server keeps files and references by itself, so there is nothing else to look at
+        del only_schema  # the server checks its files and references itself
         return rights.faults(_own(transaction).fetch, self._role, metadata, security)
 
     @override
@@ -169,8 +169,8 @@ class PostgreSQL(Database):
 
     async def _run(self, work: Work[T], mode: Mode, scope: TenantScope, *, is_long: bool) -> T:
         for _ in range(STALE_AT_MOST):
-            # Nothing has been asked of the server yet, so a new connection may be tried at once: a restart of the
-            # server costs nobody a 503 who comes after it.
+            # Nothing was sent to the server yet, so a new connection is tried at once. After a restart of the server,
+            # no request fails with 503 for that.
             with suppress(_StaleConnection):
                 return await self._attempt(work, mode, scope, is_long=is_long)
         return await self._attempt(work, mode, scope, is_long=is_long)
@@ -189,14 +189,14 @@ class PostgreSQL(Database):
         except Unavailable:
             raise
         except Exception:
-            if not await heartbeat.is_still(server):  # then what the work has read, and refuses for, does not count
+            if not await heartbeat.is_still(server):  # the work's error may come from old data
                 raise _AnotherServer(*_REPLACED) from None
             raise
         if await heartbeat.is_still(server):
             return result
         if not (mode.writes and mode.is_stored):
             raise _AnotherServer(*_REPLACED)
-        raise Unavailable(*_REPLACED)  # whether the next one has the change nobody can tell
+        raise Unavailable(*_REPLACED)  # nobody knows whether the new primary has the change
 
     async def _transact(self, work: Work[T], mode: Mode, own: str, *, is_long: bool) -> T:
         transaction: PostgreSQLTransaction | None = None
@@ -221,13 +221,13 @@ class PostgreSQL(Database):
                     else:
                         await connection.execute("ROLLBACK")
                 except BaseException as error:
-                    # What the work raises by itself, such as a full disk that it writes to, says nothing of the server.
+                    # An error of the work itself, such as a full disk, says nothing about the server.
                     in_work = in_work and transaction is not None and transaction.failure is None
                     cause = (transaction and transaction.failure) or error
                     is_elsewhere = transaction is None and isinstance(cause, ANOTHER_SERVER)
                     if is_elsewhere or (may_be_wrong_server(cause) and not in_work):
-                        self._pool.doubt()  # after a restart of the server each connection of the pool is stale
-                    # Whether it is in a transaction now nobody can tell, so nobody shall have it after this.
+                        self._pool.doubt()  # after a restart of the server, all connections of the pool are stale
+                    # The connection may still be in a transaction, so it must not be reused.
                     if transaction is None or isinstance(cause, TimeoutError | asyncio.CancelledError):
                         lease.abandon()
                     else:
@@ -247,7 +247,7 @@ class PostgreSQL(Database):
         try:
             if lease.connection.is_in_transaction():
                 await lease.connection.execute("ROLLBACK")
-        except CONNECT_ERRORS as error:  # what the transaction has failed for is raised, not this
+        except CONNECT_ERRORS as error:  # the caller gets the error of the transaction, not this one
             lease.abandon()
             if is_lost(error):
                 self._pool.doubt()
@@ -258,7 +258,7 @@ class PostgreSQL(Database):
     async def _alter(self, work: Callable[[Connection], T]) -> T:
         try:
             async with self._pool.engine.begin() as connection:
-                # A table with references that are still to be checked cannot be altered.
+                # PostgreSQL cannot alter a table with unchecked references.
                 await connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
                 return await connection.run_sync(work)
         except Exception as error:

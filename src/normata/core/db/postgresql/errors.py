@@ -13,9 +13,8 @@ from normata.errors import Unavailable, UnavailableReason
 
 CONNECT_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
-# Classes and codes of SQLSTATE with which the server says that it cannot just now: connection, resources, operator,
-# system; serialization, deadlock, lock not available, and read-only (a standby). The last comes where no host of the
-# URL takes writes, as between the loss of a primary and the next.
+# SQLSTATE classes and codes of temporary errors: connection, resources, operator, system; serialization, deadlock, lock
+# not available; and read-only, which a standby returns between the loss of a primary and the next.
 _TRANSIENT_CLASSES = frozenset({"08", "53", "57", "58"})
 _TRANSIENT_CODES = frozenset({"40001", "40P01", "55P03", "25006"})
 
@@ -31,7 +30,8 @@ _REASONS: Mapping[str, UnavailableReason] = {
 def is_lost(error: BaseException) -> bool:
     """Whether asyncpg's connection cannot be used after this error."""
     lost = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresConnectionError)
-    # asyncpg counts two others among these: a value that it cannot encode, and a type that a migration has changed.
+    # asyncpg raises two others as such errors: for a value that it cannot encode, and for a type that a migration has
+    # changed.
     if isinstance(error, ValueError | asyncpg.OutdatedSchemaCacheError):
         return False
     return isinstance(error, (*lost, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError))
@@ -47,7 +47,7 @@ def raise_translated(error: Exception) -> NoReturn:
     known = translate(error)
     if known is error:
         raise error
-    # The server's details of a constraint have the values that people wrote: they must not get into a log.
+    # The details of a constraint violation contain values of users, which must not get into a log.
     raise known from (None if isinstance(known, ConstraintViolation) else error)
 
 
@@ -73,7 +73,7 @@ def _cause(error: Exception) -> BaseException:
 
 
 def _is_transient(error: BaseException) -> bool:
-    # A migration has changed what a statement was prepared for. asyncpg prepares it anew for the next transaction.
+    # A migration has changed the result of a prepared statement. asyncpg prepares it again for the next transaction.
     if isinstance(error, asyncpg.InvalidCachedStatementError | asyncpg.OutdatedSchemaCacheError):
         return True
     code = getattr(error, "sqlstate", None) or ""

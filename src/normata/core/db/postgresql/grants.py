@@ -23,9 +23,9 @@ class Grant(NamedTuple):
     grantable: bool = False
 
 
-Grants = Mapping[str, set[Grant]]  # of each table
+Grants = Mapping[str, set[Grant]]  # by table
 
-_SCHEMA_VERSION = "alembic_version"  # every process looks at it to know whether the schema is current
+_SCHEMA_VERSION = "alembic_version"  # each process reads it to check the version of the schema
 
 _STORED = """\
 SELECT c.relname::text, acl.privilege_type::text, NULL::text, acl.grantee = 0, acl.is_grantable
@@ -39,7 +39,7 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NO
     AND acl.grantee IN (SELECT 0 UNION ALL SELECT oid FROM pg_roles WHERE rolname = $1)
 """
 
-# What the role may do in effect, through roles that it is a member of, too.
+# The effective privileges of the role, including those of roles that it is a member of.
 _EFFECTIVE = """\
 SELECT c.relname::text, p.privilege
 FROM pg_class AS c
@@ -78,7 +78,7 @@ def secure(connection: Connection, role: str, grants: Grants) -> None:
         if stored.get(table, set()) == expected:
             continue
         name = quote.quote_identifier(table)
-        # To revoke a privilege on a table revokes it on its columns, too, so all is granted anew.
+        # Revoking a privilege on a table also revokes it on the columns, so grant everything again.
         run(f"REVOKE ALL ON TABLE {name} FROM PUBLIC, {role_name}")
         for privilege, columns in _by_privilege(expected):
             listed = f" ({', '.join(map(quote.quote_identifier, columns))})" if columns else ""
@@ -93,7 +93,7 @@ def faults(ask: Ask, role: str, grants: Grants) -> Iterator[str]:
         effective.setdefault(table, set()).add(privilege)
     for table, expected in sorted(grants.items()):
         if table not in effective and table not in stored and not ask(_EXISTS, table):
-            continue  # the schema is not current, which is reported elsewhere
+            continue  # the schema is out of date, which is reported elsewhere
         found = stored.get(table, set())
         missing = {grant for grant in expected if grant not in found and grant._replace(grantable=True) not in found}
         if missing:

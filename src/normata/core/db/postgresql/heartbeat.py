@@ -23,16 +23,16 @@ from normata.errors import Unavailable
 
 log = structlog.get_logger("normata")
 
-INTERVAL = 1.0  # seconds from the beginning of one beat to that of the next
-PATIENCE = 1.0  # seconds that a server has for its answer, a commit too
-LEASE = 3.0  # seconds for which a confirmation counts, from the beginning of its beat
-READY = 2.0  # seconds for which `/readyz` goes by it
-_MIN_PAUSE = 0.1  # seconds between two beats at least, however many requests wait for one
+INTERVAL = 1.0  # seconds from the start of a beat to the start of the next
+PATIENCE = 1.0  # seconds for the server's answer, including a commit
+LEASE = 3.0  # seconds that a confirmation is valid, from the start of its beat
+READY = 2.0  # seconds that `/readyz` relies on it
+_MIN_PAUSE = 0.1  # minimum seconds between two beats, however many requests wait
 
 RESTART = "if that is meant to be, restart the service"
 
 _NEVER = float("-inf")
-# Time in which the machine was suspended counts, where the system can tell.
+# A clock that counts suspended time, where there is one.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -68,13 +68,13 @@ class Heartbeat:
             address: HostProbe(hosts, address, self._closing, patience) for address in hosts.addresses
         }
         self._server: Server | None = None
-        self._read = _NEVER  # the beginning of the last beat after which it was good to read
+        self._read = _NEVER  # the start of the last beat that allows reads
         self._written = _NEVER
         self._reason = "no server has been asked yet"
         self._logged = ""
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
-        self._next = asyncio.Event()  # set when the next beat is over, or has confirmed
+        self._next = asyncio.Event()  # set when the next beat ends or confirms
 
     async def confirmed(self, *, writing: bool = False) -> Server:
         """The primary, confirmed for reading or for writing not longer than LEASE ago.
@@ -127,7 +127,7 @@ class Heartbeat:
 
     def _begin(self) -> None:
         if self._task is None or self._task.done():
-            # Not in the context of whoever came first: it goes on after that request.
+            # In an empty context, because the task goes on after the request that starts it.
             self._task = asyncio.create_task(self._beat_forever(), context=Context())
 
     async def _beat_forever(self) -> None:
@@ -137,7 +137,7 @@ class Heartbeat:
             self._wake.clear()
             try:
                 await self._beat(began, over)
-            except Exception:  # whatever went wrong, the next one may succeed
+            except Exception:  # whatever went wrong, the next beat may succeed
                 self._reason = "the primary could not be looked for"
                 log.exception("heartbeat_failed")
             finally:
@@ -167,7 +167,7 @@ class Heartbeat:
             self._go_to(*newest)
             await self._commit(self._server, clock())
         elif self._read != began and found is None and _are_standbys(statuses.values(), server):
-            self._read = began  # it cannot commit, but nobody has taken its place
+            self._read = began  # it cannot commit, but no other server has replaced it
         elif newest is not None and found is None:
             host = self._hosts.label(newest[0].address)
             self._reason = f"{host} takes writes, but is of an older timeline than the primary before; {RESTART}"
@@ -179,8 +179,8 @@ class Heartbeat:
         found = await probe.status(commit=True)
         is_done = found is not None
         if found is None and len(self._probes) == 1:
-            # The old connection may lead to a server of yesterday; a new one goes where the proxy leads today. A
-            # pooler may take an old one for it, so what comes through a pooler says nothing.
+            # The old connection may lead to a former primary; a new one goes where the proxy leads now. A pooler may
+            # reuse an old one, so connections through it prove nothing.
             found = await probe.status()
             if found is not None and found.is_pooled:
                 found = None
@@ -201,7 +201,7 @@ class Heartbeat:
             self._reason = "the primary does not commit"
         elif not found.takes_writes:
             self._reason = "the primary is read-only"
-            probe.drop()  # a session keeps the setting that it began with
+            probe.drop()  # a session keeps the setting with which it began
         elif self._is_read_only:
             self._renew()
         self._is_read_only = not found.takes_writes
@@ -243,7 +243,7 @@ class Heartbeat:
         if server is None or not status.is_primary:
             return False
         if status.system != server.system:
-            return len(self._probes) == 1  # whoever keeps the address has put another cluster behind it
+            return len(self._probes) == 1  # another cluster has taken over the address
         return status.timeline > server.timeline
 
     def _log_changes(self, began: float) -> None:

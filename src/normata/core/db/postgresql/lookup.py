@@ -20,10 +20,10 @@ from normata.core.db.postgresql.server_status import TIMELINE
 from normata.core.db.statements import Rows, Statements
 from normata.errors import Unavailable
 
-Ask = Callable[..., Sequence[Any]]  # rows of SQL and its values
+Ask = Callable[..., Sequence[Any]]  # runs SQL with values, and returns rows
 
-# It acts with its owner's rights, so the service's role need not read the tables behind it. What it finds in the path
-# is Normata's: a temporary table of the same name is looked at last.
+# The function runs with its owner's rights, so the service's role needs no right to read the tables. In its search path
+# temporary tables come last, so that none can replace one of Normata's.
 _FUNCTION = """\
 CREATE OR REPLACE FUNCTION {signature} RETURNS TABLE (number bigint, {columns})
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -90,7 +90,7 @@ class Lookups:
             server = await heartbeat.confirmed()
             found = await self._fetch_anywhere(sql, arguments)
             if found[0][0] != server.timeline:
-                # A pooler has asked a server of yesterday, or this one has been promoted since.
+                # The pooler has asked a former primary, or this server was promoted meanwhile.
                 self._drop()
                 self._pool.doubt()
                 heartbeat.doubt(server)
@@ -123,7 +123,7 @@ class Lookups:
 
     def _prepare(self, lookup: Lookup) -> tuple[str, Rows]:
         arguments = ", ".join(f"${number}" for number, _ in enumerate(lookup.arguments, 1))
-        # The server tells its timeline even where it finds nothing: what it does not know may be known elsewhere.
+        # The row has the timeline even if nothing was found, since another server may have it.
         sql = (
             f"SELECT timeline, answer.* FROM (SELECT {TIMELINE} AS timeline) AS server"  # noqa: S608 - declarations'
             f" LEFT JOIN public.{lookup.name}({arguments}) AS answer ON true"
@@ -132,7 +132,7 @@ class Lookups:
         return prepared
 
 
-# --- The functions themselves
+# --- Installing the functions
 
 
 def secure(connection: Connection, role: str, lookup: Lookup) -> None:
@@ -148,7 +148,7 @@ def secure(connection: Connection, role: str, lookup: Lookup) -> None:
         try:
             with connection.begin_nested():
                 run(made)
-        except exc.ProgrammingError:  # one that returns something else cannot be replaced
+        except exc.ProgrammingError:  # a function with another result type cannot be replaced
             run(f"DROP FUNCTION {signature}")
             run(made)
         run(f"COMMENT ON FUNCTION {signature} IS '{_fingerprint(ask, lookup, made)}'")
@@ -200,7 +200,7 @@ def _arrays(lookup: Lookup) -> list[str]:
 
 
 def _type(column: TypeEngine[Any], dialect: Dialect) -> str:
-    # A function returns neither lengths nor collations.
+    # The result of a function has neither lengths nor collations.
     is_text = isinstance(column.dialect_impl(dialect), String)
     return "varchar" if is_text else str(column.compile(dialect=dialect))
 

@@ -18,7 +18,7 @@ _Command = Literal["SELECT", "INSERT", "UPDATE", "DELETE"]
 _CODES: dict[_Command, str] = {"SELECT": "r", "INSERT": "a", "UPDATE": "w", "DELETE": "d"}
 _OURS = "normata_"
 
-# Every table, its policies that are ours or that apply to the role, and nulls where it has none.
+# All tables with the policies that are ours or apply to the role; nulls if there are none.
 _STORED = """\
 SELECT c.relname::text, c.relrowsecurity, p.polname::text, p.polcmd::text, p.polpermissive,
     p.polroles = ARRAY[role.oid], pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid),
@@ -33,7 +33,7 @@ ORDER BY c.relname, p.polname
 """
 
 
-# Whether a transaction may change centralized catalogs, looked up once a statement.
+# Whether the transaction may change centralized catalogs, evaluated once in a statement.
 _CATALOGS = "(SELECT current_setting('normata.catalogs', true) = 'on')"
 
 
@@ -130,7 +130,7 @@ def faults(ask: Ask, role: str, wanted: Sequence[tuple[Table, Sequence[Policy]]]
     for table, policies in wanted:
         guard = guards.get(table.name)
         if guard is None:
-            continue  # the schema is not current, which is reported elsewhere
+            continue  # the schema is out of date, which is reported elsewhere
         if guard.enabled != bool(policies):
             state = "off" if policies else "on"
             yield f"row-level security is {state} for the table {table.name}; run `normata migrate`"
@@ -151,18 +151,18 @@ def policies_of(table: Table, writes: Sequence[Write], quote: IdentifierPreparer
     if column is None:
         return []
     name = quote.format_column(column)
-    # Not by `=`: beside a statement's own condition on the column PostgreSQL would take the two for independent, expect
-    # a tenth of the rows, and read all of an organization where an index would find a few.
+    # Not with `=`: next to a statement's own condition, PostgreSQL would consider the two independent, expect a tenth
+    # of the rows, and read a whole organization instead of using an index.
     readable = f"array_position({_setting('readable')}, {name}::text) IS NOT NULL"
     writable = f"array_position({_setting('writable')}, {name}::text) IS NOT NULL"
-    if "nobodys" in table.info:  # what is of no organization is of another owner, who has this name in the settings
+    if "nobodys" in table.info:  # rows without an organization have another owner, who is named in the settings
         owner = f"COALESCE({name}, '{table.info['nobodys']}')::text"
         readable = f"array_position({_setting('readable')}, {owner}) IS NOT NULL"
         writable = f"array_position({_setting('writable')}, {owner}) IS NOT NULL"
-    elif column.nullable:  # what is of no organization is centralized: everybody may read it, and operators change it
+    elif column.nullable:  # rows without an organization are centralized: everybody reads them, operators change them
         readable = f"{name} IS NULL OR {name} = ANY ({_setting('readable')}::text[])"
         writable = f"{name} IS NOT NULL AND {writable} OR {name} IS NULL AND {_CATALOGS}"
-    # Centralized catalogs are what coverage and lists of organizations follow from.
+    # Coverage and lists of all organizations follow from centralized catalogs.
     if table.info.get("catalogs") in {"read", "write"}:
         readable = f"{readable} OR {_CATALOGS}"
     if table.info.get("catalogs") == "write":

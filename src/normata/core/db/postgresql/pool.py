@@ -21,14 +21,14 @@ from normata.core.db.postgresql.server_status import BackgroundClosing, Hosts, o
 from normata.errors import Unavailable
 from normata.settings import Settings
 
-# Connections that a transaction, or a lookup, may find stale before the one that serves it: one from before a restart,
-# and one to a primary that was replaced just then.
+# Stale connections that a transaction or lookup may get before a good one: one from before a restart, and one to a
+# primary that was just replaced.
 STALE_AT_MOST = 2
 
 _COMMAND_PATIENCE = 1.0  # seconds
 
-# SQLAlchemy would print a traceback where a connection that it closes is lost meanwhile, or whoever closes it is
-# interrupted. The connection has gone either way, and what that means is reported by whoever needed it.
+# SQLAlchemy would print a traceback if a connection is lost, or the process interrupted, while it is being closed. The
+# connection is gone either way, and the caller reports what that means.
 logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
 
 
@@ -56,7 +56,7 @@ class Pool:
     def __init__(self, settings: Settings, *, serving: bool, monitor: Monitor) -> None:
         self._hosts = Hosts(settings, serving=serving)
         self._timeout = settings.database_timeout
-        # A command ends soon, and its connections with it; whoever has interrupted it does not want to wait.
+        # A command ends soon, and its connections with it. Whoever interrupts it should not have to wait.
         self._closing = BackgroundClosing(self._timeout if serving else min(_COMMAND_PATIENCE, self._timeout))
         self._open: set[asyncpg.Connection[Any]] = set()
         self._opening: set[asyncio.Task[asyncpg.Connection[Any]]] = set()
@@ -71,13 +71,13 @@ class Pool:
             connect_args={
                 "async_creator_fn": self.connect,
                 "prepared_statement_cache_size": settings.database_statement_cache,
-                # Behind a pooler the next transaction has another session; nameless statements leave nothing behind.
+                # Behind a pooler the next transaction may use another session. Unnamed statements leave nothing in it.
                 **({} if settings.database_statement_cache else {"prepared_statement_name_func": str}),
             },
             pool_size=settings.database_pool_size,
             max_overflow=0,
             pool_timeout=self._timeout,
-            hide_parameters=True,  # what is logged of a failed statement must not have what people wrote
+            hide_parameters=True,  # values of users must not get into logs
         )
         event.listen(self.engine.sync_engine, "connect", _note_when)
         event.listen(self.engine.sync_engine, "checkout", self._refuse_doubtful)
@@ -95,9 +95,9 @@ class Pool:
             yield lease
         finally:
             if pool is not self.engine.sync_engine.pool:
-                connection.terminate()  # it is one of the server before
+                connection.terminate()  # it leads to the previous server
             if lease.is_abandoned and not connection.is_closed():
-                # It counts until the server has ended what it did for it.
+                # It counts as in use until the server has stopped working for it.
                 self._closing.close(connection, partial(self._give_back, leased))
             else:
                 self._give_back(leased)
@@ -131,7 +131,7 @@ class Pool:
         if self.heartbeat is not None:
             await self.heartbeat.close()
         await self._closing.finish()
-        with suppress(TimeoutError):  # a server that does not answer need not be notified
+        with suppress(TimeoutError):  # the server may not answer; then it is not notified
             async with asyncio.timeout(self._timeout):
                 await self.engine.dispose()
 
@@ -170,7 +170,7 @@ class Pool:
             opening.cancel()
         for connection in tuple(self._open):
             connection.terminate()
-        self.engine.sync_engine.dispose(close=False)  # makes another pool, so that those others do not count in it
+        self.engine.sync_engine.dispose(close=False)  # a new pool, so that the old connections do not count
 
     def _give_back(self, leased: PoolProxiedConnection) -> None:
         connection: Any = leased.driver_connection

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_AGAIN = 1.0  # seconds until a call that was cancelled and goes on waiting is cancelled again
+_AGAIN = 1.0  # seconds until a call that ignores its cancellation is cancelled again
 
 
 class Runner:
@@ -33,7 +33,7 @@ class Runner:
         def interrupt() -> None:
             nonlocal is_interrupted
             if is_interrupted:
-                raise KeyboardInterrupt  # somebody is in a hurry
+                raise KeyboardInterrupt  # the second interrupt
             is_interrupted = True
             if task is not None and not task.done():
                 task.get_loop().call_soon_threadsafe(cancel)
@@ -55,7 +55,7 @@ class Runner:
                 result = self._runner.run(called())
             except BaseException:
                 if task is not None and task.done() and not task.cancelled():
-                    task.exception()  # or asyncio would log a SystemExit as one that nobody has seen
+                    task.exception()  # retrieve it, or asyncio would log a SystemExit as unseen
                 if not is_interrupted:
                     raise
         if is_interrupted:

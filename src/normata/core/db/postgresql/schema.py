@@ -49,7 +49,7 @@ def faults(ask: Ask, metadata: MetaData, quote: IdentifierPreparer) -> Iterator[
     tables = {table for (table,) in ask("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")}
     wanted: dict[Item, object] = {}
     for table in metadata.tables.values():
-        if table.name in tables:  # else the schema is not current, which is reported elsewhere
+        if table.name in tables:  # else the schema is out of date, which is reported elsewhere
             wanted |= _wanted(table, quote)
     ours = {item: what for item, what in found.items() if item.table in metadata.tables}
     yield from differences(wanted, ours, frozenset({"index"}))
@@ -60,7 +60,7 @@ def _wanted(table: SqlTable, quote: IdentifierPreparer) -> dict[Item, object]:
     for constraint in table.constraints:
         if isinstance(constraint, UniqueConstraint | PrimaryKeyConstraint):
             columns = tuple(column.name for column in constraint.columns)
-            if constraint.name is None:  # then PostgreSQL has chosen one
+            if constraint.name is None:  # PostgreSQL chooses a name then
                 is_key = isinstance(constraint, PrimaryKeyConstraint)
                 name = "_".join((table.name, "pkey") if is_key else (table.name, *columns, "key"))
             else:

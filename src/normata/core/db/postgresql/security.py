@@ -14,13 +14,13 @@ from normata.core.db.postgresql.lookup import Ask
 from normata.core.db.security import Security
 from normata.errors import Unavailable
 
-# A superuser, a role that says so, and whoever owns a table or acts for its owner.
+# Superusers, roles with BYPASSRLS, and owners of a table or members of an owner.
 _IS_NOT_BOUND = (
     "SELECT rolsuper OR rolbypassrls OR EXISTS (SELECT FROM pg_class AS c"
     " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')"
     " AND pg_has_role(r.oid, c.relowner, 'USAGE')) FROM pg_roles AS r WHERE rolname = $1"
 )
-# Of whoever has logged in, which is not who acts.
+# The role that has logged in, which may differ from the current one.
 _LOGIN = (
     "SELECT rolname::text, rolsuper, rolbypassrls, EXISTS (SELECT FROM pg_class AS c"
     " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')"
@@ -96,12 +96,12 @@ def _make_role(connection: Connection, role: str) -> None:
 
     name = connection.dialect.identifier_preparer.quote_identifier(role)
     if not ask("SELECT 1 FROM pg_roles WHERE rolname = $1"):
-        # Roles belong to the whole server, where another database may be making this one at this moment.
+        # Roles belong to the whole server, and another database may be creating this one at the same time.
         with suppress(exc.IntegrityError), connection.begin_nested():
             connection.exec_driver_sql(f"CREATE ROLE {name} NOLOGIN")
     if ask(_IS_NOT_BOUND):
         raise Unavailable(f"the role {role} is not bound by row-level security; name another one")
-    # Since version 16, who makes a role is a member of it, but may not act as it unasked.
+    # Since version 16, the creator of a role is a member of it, but cannot SET it by default.
     right = "SET" if (connection.dialect.server_version_info or (0,)) >= (16,) else "MEMBER"
     if not ask(f"SELECT pg_has_role(current_user, $1, '{right}')"):
         connection.exec_driver_sql(f"GRANT {name} TO CURRENT_USER")

@@ -26,10 +26,10 @@ from normata.settings import Settings
 _WANTED = ("target_session_attrs", "PGTARGETSESSIONATTRS")
 _TAKEN = frozenset({"any", "read-write", "primary"})
 
-STANDBY = ""  # the timeline of a server that is in recovery
+STANDBY = ""  # the timeline of a server in recovery
 
-# The timeline that the server writes, in eight digits as the names of its WAL files have it. What pg_control has is
-# that of the last checkpoint, which comes some time after a promotion.
+# The timeline in which the server writes, as eight digits like in the names of WAL files. pg_control has that of the
+# last checkpoint, which comes some time after a promotion.
 TIMELINE = "CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
 
 _STATUS_COLUMNS = (
@@ -40,8 +40,8 @@ _STATUS_COLUMNS = (
 )
 
 _STATUS = _STATUS_COLUMNS.format(more="")
-# With a message in the WAL that nobody reads, the transaction gets an id, and its commit waits for the synchronous
-# standby as that of a change does. A transaction that only got an id would not wait.
+# A message in the WAL gives the transaction an id, and its commit waits for the synchronous standby like that of a
+# change. A transaction that only has an id would not wait.
 _COMMITTED_STATUS = _STATUS_COLUMNS.format(
     more=", CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'normata', '') END"
 )
@@ -57,7 +57,7 @@ class Hosts:
         self.addresses: Sequence[str] = _addresses(settings.database_url)
         self.timeout = settings.database_timeout
         self._statement_cache = settings.database_statement_cache
-        # Of each statement, a ROLLBACK among them: a server that goes without a word may do so between any two.
+        # For each statement, including a ROLLBACK, because a server may vanish between any two.
         self._answer_timeout = self.timeout * 2 if serving else None
 
     async def open(self, address: str, *, within: float, name: str = "normata") -> asyncpg.Connection[Any]:
@@ -69,7 +69,7 @@ class Hosts:
                 command_timeout=self._answer_timeout,
                 statement_cache_size=self._statement_cache,
                 server_settings={"application_name": name},
-                # asyncpg would go by what a server, or a pooler in its place, told when the connection was made.
+                # asyncpg would rely on what a server, or a pooler in front of it, said when the connection was made.
                 target_session_attrs=SessionAttribute.any,
             )
         except (ValueError, asyncpg.ClientConfigurationError) as error:
@@ -103,7 +103,7 @@ def _addresses(url: str) -> list[str]:
     if len(names) == 1:
         return [urlunsplit(parts._replace(query=urlencode(remaining)))]
     ports = (parameters.get("port") or os.environ.get("PGPORT") or "").split(",")
-    ports *= len(names) if len(ports) == 1 else 1  # one port is that of all hosts
+    ports *= len(names) if len(ports) == 1 else 1  # a single port is for all hosts
     rest = [(name, value) for name, value in remaining if name not in {"host", "port"}]
     return [
         urlunsplit(parts._replace(query=urlencode([*rest, ("host", name), *([("port", port)] if port else [])])))
@@ -185,11 +185,11 @@ def warnings_of(connection: asyncpg.Connection[Any]) -> Iterator[list[str]]:
 class ServerStatus:
     """The status that a server reported at a moment."""
 
-    system: int  # which cluster of servers it belongs to
+    system: int  # the identifier of the cluster
     timeline: str
-    position: int  # how far it has got, in bytes of WAL
-    takes_writes: bool  # a primary can be set to be read-only
-    is_pooled: bool  # a pooler stands in between: the next question may be answered by another server
+    position: int  # in bytes of WAL
+    takes_writes: bool  # a primary can be read-only, too
+    is_pooled: bool  # with a pooler, another server may answer the next query
 
     @property
     def is_primary(self) -> bool:
@@ -208,7 +208,7 @@ async def fetch_status(connection: asyncpg.Connection[Any], *, commit: bool = Fa
     Raises asyncpg's errors, TimeoutError among them.
     """
     row = await connection.fetchrow(_COMMITTED_STATUS if commit else _STATUS, timeout=within)
-    assert row is not None  # noqa: S101 - the statement has one row
+    assert row is not None  # noqa: S101 - the statement always returns a row
     return ServerStatus(
         system=row["system"],
         timeline=row["timeline"],
@@ -241,7 +241,7 @@ class HostProbe:
         else:
             if not warnings:
                 return status
-            self.reason = warnings[0]  # a commit that was not waited for to its end
+            self.reason = warnings[0]  # the commit has not waited for the standby
         self.drop()
         return None
 
@@ -251,11 +251,11 @@ class HostProbe:
             try:
                 return await self._status_over(self._connection, commit=commit)
             except CONNECT_ERRORS as error:
-                # A server that was restarted is not silent: waiters are not told so because of yesterday's connection.
+                # A restarted server is not silent, so do not report it as such because of an old connection.
                 if isinstance(error, TimeoutError) or not is_lost(error):
                     raise
                 self.drop()
-        # Apart from the service's own in `pg_stat_activity`.
+        # Its name distinguishes it from the service's own connections in `pg_stat_activity`.
         self._connection = await self._hosts.open(self.address, within=self._patience, name="normata heartbeat")
         return await self._status_over(self._connection, commit=commit)
 

@@ -16,8 +16,8 @@ from normata.core.db.statements import Statements
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
 
 _ROWS_AT_ONCE = 1_000
-# Rows that are worth counting. Until the server counts a table by itself, mostly within a minute, it takes one of some
-# hundred rows for a single row, and reads it again for each row of another.
+# From so many rows on, update the statistics. Until the server does that itself, mostly within a minute, it may expect
+# one row where there are hundreds, and read the table again for each row of another.
 _MANY = 100
 
 Wait = Callable[[Awaitable[Any]], Any]
@@ -37,13 +37,13 @@ class Mode(NamedTuple):
 
 READING = Mode("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", writes=False)
 WRITING = Mode()
-# Without the locks that have names, it can wait for a writer that waits for it. The server looks for such a deadlock
-# after a second (`deadlock_timeout`), and might end the writer; before that the dry run gives up.
+# A dry run does not take the named locks, so it can deadlock with a writer. The server resolves a deadlock after a
+# second (`deadlock_timeout`), and might abort the writer. The dry run gives up earlier.
 DRY_RUN = Mode(is_stored=False, lock_timeout=0.5)
 
-# Everything that a transaction needs to know goes in one round trip, and only for the transaction: behind a pooler the
-# next one may be somebody else's. That it is a SELECT, and no SETs, is for `pg_stat_statements`, which takes SELECTs of
-# other values for the same.
+# All settings in one round trip, and only for this transaction, because behind a pooler the next one may be someone
+# else's. It is a SELECT rather than several SETs, because `pg_stat_statements` counts SELECTs with different values as
+# one statement.
 _SETTINGS = (
     "SELECT set_config('role', {role}, true), set_config('normata.readable', {readable}, true),"
     " set_config('normata.writable', {writable}, true), set_config('normata.users', {users}, true),"
@@ -52,15 +52,15 @@ _SETTINGS = (
     " set_config('lock_timeout', {locks}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
 )
 _SERVER = f" FROM (SELECT {TIMELINE} AS timeline) AS server"
-# What a server says of a transaction that is meant for another timeline: such an error is how a SELECT can refuse. A
-# pooler may have sent it to a server that was the primary once.
+# The error of a transaction for another timeline: failing to convert a text is how a SELECT can refuse. A pooler may
+# have sent it to a former primary.
 ANOTHER_SERVER = asyncpg.InvalidTextRepresentationError
 
-# Only where they may be changed: others need not carry it along.
+# Only where they may be changed, to keep other statements short.
 _CATALOGS = ", set_config('normata.catalogs', 'on', true)"
 _EXTEND = "SELECT set_config('normata.readable', $1, true), set_config('normata.writable', $2, true)"
 
-# For commands, which are the owner's: a login that would see a part of the rows only is refused, as pg_dump has it.
+# For commands, which run as the owner: like pg_dump, refuse a login that row-level security would restrict.
 EVERY_ROW = "SELECT set_config('row_security', 'off', true)"
 
 
@@ -96,7 +96,7 @@ class PostgreSQLTransaction(Transaction):
         self._connection = connection
         self._statements = statements
         self._wait_for = wait
-        self.failure: BaseException | None = None  # as asyncpg raised it
+        self.failure: BaseException | None = None  # as raised by asyncpg
 
     @override
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
@@ -123,7 +123,7 @@ class PostgreSQLTransaction(Transaction):
     def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
         prepared = self._statements.prepare(statement, parameters)
         sql, values = prepared.bind(parameters)
-        # Without a name it leaves nothing behind, which behind a pooler would be another's.
+        # Unnamed, since behind a pooler a name could belong to another session.
         described = self._wait(self._connection.prepare(sql, name=""))
         cursor = self._wait(_opened(described, values))
         while found := self._wait(cursor.fetch(_ROWS_AT_ONCE)):

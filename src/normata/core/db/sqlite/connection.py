@@ -13,8 +13,8 @@ from typing import Any
 from normata.core.db.transaction import ConstraintViolation
 from normata.errors import Unavailable, UnavailableReason
 
-# Result codes that speak of the file or of who else uses it. The others, such as a table that is missing or a
-# statement that is wrong, are faults that no waiting mends.
+# Result codes about the file or its other users. All others, such as those for a missing table or a wrong statement,
+# are errors that waiting does not cure.
 _TRANSIENT = frozenset(
     {
         sqlite3.SQLITE_BUSY,
@@ -37,12 +37,12 @@ _REASONS: Mapping[int, UnavailableReason] = {
     sqlite3.SQLITE_FULL: "full",
 }
 
-# Pages in the log of writes, of 4 KiB each, from which on a commit also brings the log into the file: two times
-# SQLite's own number. A page that changed often meanwhile is written once, and each time takes some milliseconds.
+# Pages of 4 KiB in the WAL from which on a commit also writes a checkpoint: twice SQLite's default. A page that changed
+# often is then written once, and each checkpoint takes some milliseconds.
 _LOG_PAGES = 2_000
 
-# Seconds until the lock that another process has is asked for again. SQLite's own way of waiting sleeps so long that of
-# two processes that write, one would hardly ever get it.
+# Seconds between two attempts to get a lock that another process holds. SQLite's own busy handler sleeps so long that
+# one of two writing processes would hardly ever get it.
 _LOCK_POLL_INTERVAL = 0.001
 
 _Identity = tuple[int, int]
@@ -88,7 +88,7 @@ class File:
     def identity(self) -> _Identity:
         """The identity of the file that now has the path. Raises Unavailable."""
         try:
-            status = os.stat(self._name)  # noqa: PTH116 - every request does this, and Path.stat costs twice as much
+            status = os.stat(self._name)  # noqa: PTH116 - each request does this, and Path.stat takes twice as long
         except OSError as error:
             raise Unavailable(f"{self.path} cannot be read: {error.strerror}") from error
         return status.st_dev, status.st_ino
@@ -102,13 +102,13 @@ class File:
         the maximum size of the connection's cache.
         """
         if self._create and not self.path.exists():
-            # For its owner alone, from the first moment, whatever the umask; SQLite's other files follow.
-            with suppress(OSError):  # SQLite says it better
+            # Only its owner can read it, from the start, whatever the umask. SQLite's other files follow it.
+            with suppress(OSError):  # SQLite reports the error better
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        # Before it is opened: if the file is replaced in between, the next look at the identity finds that out.
+        # Before opening: if the file is replaced in between, the next comparison of identities notices.
         identity = self.identity()
         connection = sqlite3.connect(
-            # A file that is gone stays gone: to serve an empty database in its place would be worse.
+            # Never create the file, because serving an empty database would be worse.
             f"{self.path.absolute().as_uri()}?mode=rw",
             uri=True,
             timeout=self._timeout if waits else 0,
@@ -140,7 +140,7 @@ def _configure(connection: sqlite3.Connection, *, keeps_references: bool, only_r
         f"wal_autocheckpoint = {_LOG_PAGES}",
     ):
         connection.execute(f"PRAGMA {pragma}")
-    # The mode stays with the file, so it is set for our own only, or for one that is still empty.
+    # The mode is stored in the file, so set it only in our own files and in empty ones.
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables or "alembic_version" in tables:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -172,7 +172,7 @@ class Connections:
             yield connection
         except BaseException as error:
             if isinstance(error, sqlite3.Error | Unavailable) or not _rolled_back(connection):
-                connection.close()  # which undoes it, too; something is wrong with the file
+                connection.close()  # this rolls back, too; the file is damaged
             else:
                 self._idle.append((connection, identity))
             raise

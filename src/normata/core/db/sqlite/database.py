@@ -32,7 +32,7 @@ from normata.core.db.transaction import NO_TENANT, ConstraintViolation, T, Tenan
 from normata.errors import Unavailable
 from normata.settings import Settings
 
-_PROBED_FOR = 3.0  # seconds for which a write that has worked is believed to work again
+_PROBED_FOR = 3.0  # seconds for which a successful write test counts
 
 
 def last_backup(database: Path) -> Path:
@@ -64,7 +64,7 @@ class SQLite(Database):
 
     @override
     async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
-        del scope, is_long  # the statements' own conditions hold, and all work has a thread
+        del scope, is_long  # statements have their own conditions, and all work runs on a thread
         return await self._reader.run(work)
 
     @override
@@ -155,12 +155,12 @@ class SQLite(Database):
                 yield _broken(broken)
             yield from schema.faults(reading.fetch, metadata)
         except (sqlite3.DatabaseError, Unavailable) as error:
-            reading.failure = None  # it is reported here
+            reading.failure = None  # reported here
             yield f"the database is damaged: {error}"
 
     @override
     def figures(self) -> Mapping[str, float]:
-        found: dict[str, float] = {"normata_database_log_bytes": 0}  # there is no file before the first that opens it
+        found: dict[str, float] = {"normata_database_log_bytes": 0}  # there is no log before the first connection
         with suppress(OSError):
             found["normata_database_free_bytes"] = shutil.disk_usage(self.path.absolute().parent).free
         for name, path, attribute in (

@@ -19,9 +19,9 @@ from normata.core.db.statements import Statements
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, Work
 from normata.errors import Unavailable
 
-_ATTEMPTS = 3  # that a writer may interrupt, before one that none may: a dry run must come to its end under load, too
+_ATTEMPTS = 3  # that writers may interrupt; the next one they may not, so that a dry run ends even under load
 
-_PAUSE = 0.005  # seconds between two attempts, in which a batch of writes is mostly done
+_PAUSE = 0.005  # seconds between two attempts, enough for most batches of writes
 
 
 class DryRuns:
@@ -37,7 +37,7 @@ class DryRuns:
         self._file = file
         self._statements = statements
         self._timeout = timeout
-        # Without waiting for the lock: who had it meanwhile has mostly changed the file, so that what was read is old.
+        # Do not wait for the lock: whoever holds it mostly changes the file, so what was read would be out of date.
         self._connections = Connections(file, waits=False, cache_mib=8)
         self._worker = Worker("normata-dry-run", timeout, monitor.waits("dry_run"))
         self._guard = threading.Lock()  # held while a statement runs
@@ -156,4 +156,4 @@ class _Interruptible(SQLiteTransaction):
 
     def _set_interrupted(self) -> None:
         self.is_interrupted = True
-        self.failure = _Interrupted()  # also where the work goes on in spite of it
+        self.failure = _Interrupted()  # even if the work ignores the error

@@ -10,7 +10,7 @@ from normata.core.db.lookup import Lookup
 from normata.core.db.sqlite.connection import Connections, File
 from normata.core.db.statements import Rows, Statements
 
-_LARGEST = 10_000  # answers, of some hundred bytes each
+_LARGEST = 10_000  # answers of some hundred bytes each
 
 
 class LookupCache:
@@ -27,13 +27,13 @@ class LookupCache:
         self._prepared: dict[str, tuple[str, Rows]] = {}
         self._version: tuple[int, int] | None = None
         self._answers: dict[tuple[str | None, ...], Sequence[Any]] = {}
-        self._checked_on: asyncio.AbstractEventLoop | None = None  # in this turn
+        self._checked_on: asyncio.AbstractEventLoop | None = None  # if checked in its present turn
 
     def look_up(self, lookup: Lookup, arguments: tuple[str | None, ...]) -> Sequence[Any]:
         """The current answer. Raises Unavailable and sqlite3.Error, also if it would have to wait."""
         loop = asyncio.get_running_loop()
         if self._checked_on is not loop:
-            # First, so that a request that arrives during the check does not rely on it.
+            # First, so that a request that arrives during the check is not based on it.
             loop.call_soon(self._end_turn)
             version = self._connections.data_version()
             if version != self._version or len(self._answers) > _LARGEST:
@@ -44,7 +44,7 @@ class LookupCache:
         if answer is None:
             sql, rows = self.prepared(lookup)
             answer = rows(self._connections.fetch(sql, arguments))
-            if answer:  # what has none is looked up by those who guess
+            if answer:  # not for lookups without an answer, of which guessing makes many
                 self._answers[key] = answer
         return answer
 

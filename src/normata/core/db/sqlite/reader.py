@@ -38,7 +38,7 @@ class Reader:
                 connection.execute("BEGIN")
                 result = run_work(work, SQLiteTransaction(connection, self._statements, self._file))
                 if connection.in_transaction:  # a damaged file may have ended it
-                    connection.execute("ROLLBACK")  # there is nothing to commit
+                    connection.execute("ROLLBACK")  # nothing to commit
         except sqlite3.Error as error:
             translated = self._file.translate(error)
             if translated is error:

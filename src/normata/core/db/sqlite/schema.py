@@ -14,7 +14,7 @@ from normata.core.db.schema_items import Item, differences
 
 Fetch = Callable[[str], Sequence[Any]]
 
-# What a constraint makes has a name that SQLite has chosen, and is known by its columns instead.
+# The indexes of constraints have names that SQLite chooses, so these are compared by their columns.
 _INDEXES = """\
 SELECT i.tbl_name, i.name, i.sql, list."unique", list.origin, (
     SELECT group_concat(coalesce(name, '?') || iif("desc", ' DESC', '') || ' ' || coll, ', ')
@@ -37,7 +37,7 @@ def faults(fetch: Fetch, metadata: MetaData) -> Iterator[str]:
         wanted = _items(lambda sql: scratch.execute(sql).fetchall())
     found = {item: what for item, what in _items(fetch).items() if item.table in metadata.tables}
     tables = {table for (table,) in fetch("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    # A table that is missing is reported elsewhere.
+    # Missing tables are reported elsewhere.
     wanted = {item: what for item, what in wanted.items() if item.table in tables}
     yield from differences(wanted, found, frozenset({"index"}))
 

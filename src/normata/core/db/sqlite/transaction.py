@@ -13,10 +13,10 @@ from normata.core.db.statements import Prepared, Statements
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
 
 _ROWS_AT_ONCE = 1_000
-# Rows that are worth counting. SQLite counts no table by itself again, and without figures it takes an index for a
-# good one, which is right for most. Figures of a small table would stay when it has grown.
+# From so many rows on, update the statistics. SQLite never does that itself, and without statistics it assumes that
+# indexes are selective, which is mostly right. The statistics of a small table would remain when it has grown.
 _MANY = 1_000
-_SAMPLE = 100_000  # entries of an index that are looked at to tell how many there are
+_SAMPLE = 100_000  # index entries that are read to estimate their number
 
 
 class SQLiteTransaction(Transaction):
@@ -82,8 +82,8 @@ class SQLiteTransaction(Transaction):
 
     @override
     def analyze(self, written: Mapping[str, int]) -> None:
-        # A sample of each index takes no longer for a large one. From a small sample SQLite would conclude that no
-        # organization has more rows than that, and plan worse than without.
+        # A sample takes no longer for a large index. From a small one SQLite would conclude that no organization has
+        # more rows than that, and plan worse than without statistics.
         self.fetch(f"PRAGMA analysis_limit = {_SAMPLE}")
         for table, rows in written.items():
             if rows >= _MANY:

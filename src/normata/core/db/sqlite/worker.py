@@ -41,7 +41,7 @@ class Worker:
                 raise Unavailable(CROWDED, "crowded")
             return await waiter
         except asyncio.CancelledError:
-            if not outcome.cancelled() and outcome.cancel():  # nobody awaits it any more
+            if not outcome.cancelled() and outcome.cancel():  # nobody waits for it any more
                 self._waits.end(time.perf_counter() - began)
             raise
 

@@ -22,11 +22,11 @@ from normata.core.db.statements import Statements
 from normata.core.db.transaction import T, Work
 from normata.errors import Unavailable
 
-_LIMIT = 64  # writes in one transaction: as long as their statements take, nobody else writes
+_LIMIT = 64  # writes in one transaction, during which nobody else can write
 
-# Seconds that writes wait at most for those of other clients that are likely to come. One flush serves them all. And
-# the event loop and the writer's thread take turns: while both have much to do, each takes Python's lock from the other
-# at every statement, which took 16 clients a quarter of the time of a create.
+# Seconds that a batch waits for the writes of other clients that are likely to follow, since one flush serves all. It
+# also has the event loop and the writer's thread take turns: when both are busy, each takes Python's lock from the
+# other at every statement, which cost 16 clients a quarter of the time of a create.
 _PATIENCE = 0.005
 
 
@@ -88,7 +88,7 @@ class Writer:
         except Exception as error:
             if len(works) == 1 or not isinstance(error, sqlite3.IntegrityError):
                 return [_Failure(self._file.translate(error))] * len(works)
-        # A broken reference that was found at the commit: whose fault it is shows when each is tried alone.
+        # The commit found a broken reference. Running each work alone shows which one is at fault.
         return [outcome for work in works for outcome in self._outcomes([work], deadline)]
 
     def _committed(self, works: Sequence[Work[Any]], deadline: float) -> list[Any]:
@@ -121,7 +121,7 @@ class Writer:
             except Exception as error:
                 if len(works) == 1:
                     raise
-                if not connection.in_transaction:  # SQLite has ended it, for all works
+                if not connection.in_transaction:  # SQLite has rolled back all works
                     raise (transaction.failure or error) from error
                 if connection.total_changes != written:
                     return None
@@ -135,7 +135,7 @@ class Writer:
         try:
             outcome = run_work(work, transaction)
         except Exception as error:
-            if not connection.in_transaction:  # SQLite has ended it, for all works
+            if not connection.in_transaction:  # SQLite has rolled back all works
                 raise (transaction.failure or error) from error
             connection.execute("ROLLBACK TO work")
             outcome = _Failure(self._file.translate(error))

@@ -15,7 +15,7 @@ from sqlalchemy import Select, column, select, table
 from normata.core.db.transaction import Transaction
 from normata.errors import CommandError
 
-_VERSION_TABLE = "alembic_version"  # Alembic's own name for it, with one row
+_VERSION_TABLE = "alembic_version"  # Alembic's name for the table, which has one row
 _VERSION: Select[Any] = select(column("version_num")).select_from(table(_VERSION_TABLE))
 _VERSION_LENGTH = len("20261120_01")
 _AFTER = "_after_"
@@ -57,7 +57,7 @@ def needed() -> str:
 
 def version(transaction: Transaction) -> str | None:
     """The version of the schema that the database has; null if it has none."""
-    # Asked first, since PostgreSQL takes nothing more in a transaction in which a statement has failed.
+    # A query first, because after a failed statement PostgreSQL accepts no further one in the transaction.
     if _VERSION_TABLE not in transaction.tables():
         return None
     found: str | None = transaction.scalar(_VERSION)

@@ -21,7 +21,7 @@ def fill_email_keys(connection: sa.Connection) -> None:
         found = connection.execute(sa.select(table.c.id, table.c.email).where(table.c.email.is_not(None))).all()
         taken = {row.email.lower() for row in found if row.email.isascii()} if table is _USER else set()
         others = {row.id: email_key(row.email) for row in found if not row.email.isascii()}
-        if table is _USER:  # none may have what another one gets, not even for a moment
+        if table is _USER:  # no two rows may have the same key, not even for a moment
             _set(connection, table, dict.fromkeys(others))
         _set(connection, table, {row_id: key for row_id, key in others.items() if key not in taken})
 

@@ -51,7 +51,7 @@ def prepare(
         look_before(connection)
         try:
             command.upgrade(configuration(connection, metadata), target)
-        except AlembicError as error:  # a newer version has brought it up to date while this one waited
+        except AlembicError as error:  # a newer version has upgraded it while this one waited
             raise UnusableSchema("the database was made by a newer version of Normata; upgrade the program") from error
         database.secure(connection, metadata, security)
         look_after(connection)
