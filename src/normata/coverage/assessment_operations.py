@@ -27,7 +27,7 @@ from normata.coverage.assessments import (
 from normata.coverage.confirmation import confirm_assessment
 from normata.coverage.exclusion import RetainedControls, retained_controls
 from normata.errors import InUse, NotAssessed
-from normata.frameworks.control_wire import ControlReference, FrameworkReference
+from normata.frameworks.control_wire import ControlReference, FrameworkReference, reference_to_wire
 from normata.frameworks.model import Control
 from normata.identity.organization_lookup import reached
 
@@ -161,7 +161,7 @@ def _changed_assessment(row: Any, mandatory_retained: Mapping[str, Any]) -> dict
 
 def _as_wire(row: Any) -> dict[str, Any]:
     return {
-        "control": {"id": row.id, "identifier": row.identifier, "name": row.name},
+        "control": reference_to_wire(row),
         "framework": {
             "id": row.framework_id,
             "name": row.framework_name,

@@ -12,7 +12,7 @@ from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
 from normata.coverage.hierarchy import below_groups, groups_above
-from normata.frameworks.control_wire import ControlReference
+from normata.frameworks.control_wire import ControlReference, reference_to_wire
 from normata.frameworks.counting import applies, is_group
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 
@@ -75,18 +75,12 @@ def retained_controls(transaction: Transaction, organization_id: str, rows: Iter
     found = transaction.rows(_RETAINED, {"organization": organization_id, "ids": excluded}) if excluded else []
     return {
         "count": found[0].count_of_all if found else 0,
-        "items": [{"id": row.id, "identifier": row.identifier, "name": row.name} for row in found],
+        "items": [reference_to_wire(row) for row in found],
     }
 
 
 def _as_wire(row: Any) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "identifier": row.identifier,
-        "name": row.name,
-        "justification": row.justification,
-        "reasons": row.reasons or [],
-    }
+    return reference_to_wire(row) | {"justification": row.justification, "reasons": row.reasons or []}
 
 
 _CONTROL, _STATEMENT, _EFFECTIVE = sql_table(Control), sql_table(ControlCoverage), sql_table(EffectiveCoverage)

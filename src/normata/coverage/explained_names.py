@@ -10,6 +10,7 @@ from normata.core.db.transaction import Transaction, batches
 from normata.core.db.types import now
 from normata.core.schema.table import sql_table
 from normata.coverage import influence, proofs
+from normata.coverage.assessments import ASSESSMENT_COLUMNS, REVIEW_COLUMNS
 from normata.coverage.engine import Level
 from normata.coverage.explained import Assessment, ControlName, FrameworkName, Lift, Match, Premise, Step
 from normata.coverage.graph import Node, View
@@ -137,18 +138,6 @@ _MATCHES = (
     )
     .order_by(_MATCH.c.match_level, _MATCH.c.organization_id.is_not(None), _MATCH.c.id)
 )
-_STATEMENTS = select(
-    _STATEMENT.c.id,
-    _STATEMENT.c.coverage_status,
-    _STATEMENT.c.coverage_gap,
-    _STATEMENT.c.is_applicable,
-    _STATEMENT.c.justification,
-    _STATEMENT.c.reasons,
-    _STATEMENT.c.owner_id,
-    _STATEMENT.c.note,
-    _STATEMENT.c.review_by,
-    _STATEMENT.c.assessed_at,
-    _STATEMENT.c.lapsed_status,
-    _STATEMENT.c.lapsed_at,
-    _STATEMENT.c.review_due_at,
-).where(_STATEMENT.c.organization_id == _ORGANIZATION, _STATEMENT.c.control_id == bindparam("control"))
+_STATEMENTS = select(_STATEMENT.c.id, *(_STATEMENT.c[name] for name in (*ASSESSMENT_COLUMNS, *REVIEW_COLUMNS))).where(
+    _STATEMENT.c.organization_id == _ORGANIZATION, _STATEMENT.c.control_id == bindparam("control")
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from normata.core.schema.fields import CoverageStatus, MatchLevel
@@ -31,6 +33,11 @@ class ControlReference(Wire):
     id: str
     identifier: str
     name: str
+
+
+def reference_to_wire(row: Any) -> dict[str, Any]:
+    """The members of :class:`ControlReference` for a row with these columns."""
+    return {"id": row.id, "identifier": row.identifier, "name": row.name}
 
 
 class MatchedControl(ControlReference):

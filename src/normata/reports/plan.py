@@ -16,7 +16,7 @@ from normata.core.schema.wire import Wire
 from normata.coverage.graph import View
 from normata.coverage.plan import Step, plan
 from normata.coverage.stored_graph import StoredGraph
-from normata.frameworks.control_wire import ControlReference, FrameworkReference, MatchedControl
+from normata.frameworks.control_wire import ControlReference, FrameworkReference, MatchedControl, reference_to_wire
 from normata.frameworks.model import Control, EffectiveCoverage
 from normata.reports.counts import StatusCounts
 from normata.reports.report_header import Report, ReportHeader, read_report_header
@@ -182,7 +182,7 @@ class _Controls:
     def reference(self, control: str) -> dict[str, Any]:
         """The members of :class:`ControlReference`."""
         row = self._rows[control]
-        return {"id": row.id, "identifier": row.identifier, "name": row.name}
+        return reference_to_wire(row)
 
     def matched(self, control: str) -> dict[str, Any]:
         """The members of :class:`MatchedControl`."""
