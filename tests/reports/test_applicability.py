@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from io import BytesIO
 from typing import Any
+
+from openpyxl import load_workbook
 
 from tests.databases import on_both, tamper
 from tests.reports.conftest import Ask
@@ -97,6 +100,34 @@ def test_none_where_a_match_gives_full_is_in_conflict(ask: Ask, service: Served)
         "All of it.",
         "MATCHES",
     )
+
+
+@on_both
+def test_it_is_about_the_table_of_applicability(ask: Ask, service: Served) -> None:
+    """What is outside of the table is counted apart, and only an exclusion of what is mandatory is named."""
+    whole, before = ask("coverage").json()["counts"], entries(ask(SOA))
+    assert ask(SOA).json()["otherRequirements"] is ask(SOA).json()["applicabilityPrefix"] is None
+    service.load({"frameworks": [{"id": FRAMEWORK, "applicabilityPrefix": "2."}]})
+    report = ask(SOA).json()
+    assert report["applicabilityPrefix"] == "2."
+    assert entries(ask(SOA)) == {control: before[control] for control in ("rep.2.1", "rep.2.2", "rep.2.3")}
+    counts, others = report["counts"], report["otherRequirements"]
+    assert (counts["requirements"], others["counts"]["requirements"], others["mandatory"]) == (3, 6, 1)
+    for one in ("requirements", "applicable", "notApplicable", "withoutAssessment", "indirectlyCovered"):
+        assert counts[one] + others["counts"][one] == whole[one]
+    assert (others["excluded"], report["objections"]["excludedWithoutJustification"]) == ([], 0)
+    assert [line.split(",")[0] for line in ask(SOA, format="csv").text.splitlines()[1:]] == ["2.1", "2.2", "2.3"]
+    service.load({"controlCoverages": [statement("rep.1.1.a", None, isApplicable=False, justification="No.")]})
+    report = ask(SOA).json()
+    [excluded] = report["otherRequirements"]["excluded"]
+    assert (excluded["id"], excluded["objections"]) == ("rep.1.1.a", ["MANDATORY_EXCLUDED"])
+    assert report["objections"]["mandatoryExcluded"] == 1
+    book = load_workbook(BytesIO(ask(SOA, format="xlsx").content))
+    facts = dict(row[:2] for row in book.worksheets[1].iter_rows(values_only=True))
+    assert (facts["Requirements"], facts["Requirements outside of it"], facts["Outside of it, mandatory"]) == (3, 6, 1)
+    assert facts["Outside of it, mandatory and excluded"] == "1.1.a Requirement 1.1.a"
+    service.load({"frameworks": [{"id": FRAMEWORK, "applicabilityPrefix": "A."}]})
+    assert len(ask(SOA).json()["controls"]) == 9, "nothing begins with that, so there is no table"
 
 
 def test_a_mandatory_control_that_was_excluded_before_is_an_objection(ask: Ask, service: Served) -> None:

@@ -137,13 +137,24 @@ def _print(content: bytes) -> None:
 def _show(report: Mapping[str, Any]) -> None:
     framework, counts = report["framework"], report["counts"]
     covered = ", ".join(f"{count} {status.upper()}" for status, count in counts["effective"].items())
-    echo(f"{framework['identifier']} {framework['name']}, {report['organization']['name']}")
+    baseline = f", {report['baseline']['name']}" if report["baseline"] else ""
+    echo(f"{framework['identifier']} {framework['name']}{baseline}, {report['organization']['name']}")
     echo(f"{counts['applicable']} controls apply ({covered}), {counts['notApplicable']} do not")
     if "gaps" in report:
         _print_table(("Identifier", "Covered", "Mandatory", "Name", "Closed by"), map(_gap, report["gaps"]))
     else:
+        if others := report["otherRequirements"]:
+            echo(_outside(others))
         titles = ("Identifier", "Applies", "Assessed", "Covered", "Name", "Objections")
         _print_table(titles, map(_entry, report["controls"]))
+
+
+def _outside(others: Mapping[str, Any]) -> str:
+    counts = others["counts"]
+    covered = ", ".join(f"{count} {status.upper()}" for status, count in counts["effective"].items())
+    excluded = ", ".join(f"{one['identifier']} {one['name']}" for one in others["excluded"])
+    line = f"{counts['requirements']} other requirements are outside of the statement ({covered})"
+    return line + (f"; mandatory, and excluded nevertheless: {excluded}" if excluded else "")
 
 
 def _gap(gap: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,9 @@
-"""The statement of applicability (ISO/IEC 27001, 6.1.3 d): every requirement, with what auditors require."""
+"""The statement of applicability (ISO/IEC 27001, 6.1.3 d): controls, with what auditors require of each.
+
+It is about the requirements of the framework's table of applicability, such as Annex A of ISO/IEC 27001. What is
+outside of the table, such as the clauses, is only counted. Where a framework has no such table, it is about all
+requirements.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,7 @@ from normata.coverage.coverage_list import CoveringMatch
 from normata.coverage.exclusion import excluding_groups
 from normata.coverage.staleness import STALE, Staleness, staleness
 from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference, outside_to_wire
-from normata.frameworks.control_wire import ControlReference
+from normata.frameworks.control_wire import ControlReference, reference_to_wire
 from normata.frameworks.counting import match_counts
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
 from normata.reports.counts import CoverageCounter, CoverageCounts
@@ -86,12 +91,33 @@ class ObjectionCounts(Wire):
     conflicting: int = Field(description="How many have an assessment in conflict with their effective coverage.")
 
 
-class StatementOfApplicability(Report):
-    """Every requirement of a framework, with whether it applies and how far it is covered."""
+class OtherRequirements(Wire):
+    """The requirements outside of a table of applicability: the statement is not about these."""
 
-    counts: CoverageCounts = Field(description="Of all requirements of the framework.")
-    objections: ObjectionCounts = Field(description="The objections to all controls, counted.")
-    controls: list[ApplicabilityEntry] = Field(description="Every requirement, in catalog order.")
+    mandatory: int = Field(description="How many of them are mandatory.")
+    counts: CoverageCounts = Field(description="Of all of them.")
+    excluded: list[ApplicabilityEntry] = Field(
+        description="The mandatory ones that are excluded nevertheless, in catalog order: an auditor would object."
+    )
+
+
+class StatementOfApplicability(Report):
+    """The requirements of a framework's table of applicability: whether they apply and how far they are covered."""
+
+    applicability_prefix: str | None = Field(
+        description="What identifiers begin with in the framework's table of applicability (`A.`); null if it has no"
+        " such table, and the statement is about all requirements."
+    )
+    counts: CoverageCounts = Field(description="Of the requirements that the statement is about.")
+    objections: ObjectionCounts = Field(
+        description="The objections to these, and to mandatory requirements outside of the table that are excluded."
+    )
+    controls: list[ApplicabilityEntry] = Field(
+        description="Every requirement of the table of applicability, or of the framework, in catalog order."
+    )
+    other_requirements: OtherRequirements | None = Field(
+        description="The requirements outside of the table, such as the clauses of ISO/IEC 27001; null without a table."
+    )
 
 
 @dataclass(frozen=True)
@@ -107,19 +133,16 @@ class Applicability:
 
     def wire(self) -> dict[str, Any]:
         """The members of :class:`StatementOfApplicability`."""
-        counts, objections, moment = CoverageCounter(), Counter[str](), now()
-        covering = _covering(
-            self.requirements, self.sources, SupportingMatches(self.lifting, self.children), self.header.adopted
-        )
-        controls = []
-        for requirement in self.requirements:
-            counts.add(requirement, is_stale=bool(staleness(requirement, moment)))
-            controls.append(
-                _entry(requirement, covering.get(requirement.id, []), self.excluding.get(requirement.id), moment)
-            )
-            objections.update(controls[-1]["objections"])
+        moment = now()
+        prefix, about, others = self._divided()
+        covering = _covering(about, self.sources, SupportingMatches(self.lifting, self.children), self.header.adopted)
+        controls = [self._entry(one, covering.get(one.id, []), moment) for one in about]
+        excluded = [self._entry(one, [], moment) for one in others if one.is_mandatory and not one.is_applicable]
+        objections = Counter(objection for entry in controls for objection in entry["objections"])
+        objections[MANDATORY_EXCLUDED] += len(excluded)
         return self.header.wire() | {
-            "counts": counts.wire(),
+            "applicabilityPrefix": prefix,
+            "counts": _counts(about, moment),
             "objections": {
                 "excludedWithoutJustification": objections[EXCLUDED_WITHOUT_JUSTIFICATION],
                 "includedWithoutJustification": objections[INCLUDED_WITHOUT_JUSTIFICATION],
@@ -128,7 +151,28 @@ class Applicability:
                 "conflicting": objections[CONFLICTING],
             },
             "controls": controls,
+            "otherRequirements": None
+            if prefix is None
+            else {
+                "mandatory": sum(one.is_mandatory for one in others),
+                "counts": _counts(others, moment),
+                "excluded": excluded,
+            },
         }
+
+    def _divided(self) -> tuple[str | None, list[Any], list[Any]]:
+        """The prefix of the table of applicability, and the requirements in it and outside of it.
+
+        A table without any requirement is none: the statement would be empty.
+        """
+        prefix = self.header.applicability_prefix
+        about = [one for one in self.requirements if prefix and one.identifier.startswith(prefix)]
+        if prefix is None or not about:
+            return None, self.requirements, []
+        return prefix, about, [one for one in self.requirements if not one.identifier.startswith(prefix)]
+
+    def _entry(self, requirement: Any, covered_by: list[dict[str, Any]], moment: str) -> dict[str, Any]:
+        return _entry(requirement, covered_by, self.excluding.get(requirement.id), moment)
 
 
 def read_applicability(transaction: Transaction, organization_id: str, framework_id: str) -> Applicability:
@@ -150,6 +194,13 @@ def read_applicability(transaction: Transaction, organization_id: str, framework
     )
 
 
+def _counts(requirements: Sequence[Any], moment: str) -> dict[str, Any]:
+    counter = CoverageCounter()
+    for requirement in requirements:
+        counter.add(requirement, is_stale=bool(staleness(requirement, moment)))
+    return counter.wire()
+
+
 def _entry(requirement: Any, covered_by: list[dict[str, Any]], excluding: Any, moment: str) -> dict[str, Any]:
     justification, reasons = requirement.justification, requirement.reasons
     if excluding is not None:
@@ -165,7 +216,7 @@ def _entry(requirement: Any, covered_by: list[dict[str, Any]], excluding: Any, m
         "isApplicable": requirement.is_applicable,
         "reasons": reasons or [],
         "justification": justification,
-        "excludedBy": excluding and {name: getattr(excluding, name) for name in ("id", "identifier", "name")},
+        "excludedBy": excluding and reference_to_wire(excluding),
         "outsideOfBaseline": outside_to_wire(requirement),
         "isAssessed": requirement.assessed is not None,
         "coverageStatus": requirement.assessed,

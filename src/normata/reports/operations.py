@@ -61,6 +61,7 @@ _HEAD: dict[str, Any] = {
         "slug": "iso-27001",
         "version": "2022",
     },
+    "baseline": None,
 }
 
 
@@ -292,8 +293,12 @@ further ahead may need fewer of them.""",
         summary="Report the statement of applicability",
         description="""\
 The statement of applicability of a framework that the organization has adopted (ISO/IEC 27001, 6.1.3 d): every
-requirement, in catalog order, with whether it applies and why, its assessed and its effective status, its gap, and
-the matches that cover it.
+requirement of the framework's table of applicability, in catalog order, with whether it applies and why, its assessed
+and its effective status, its gap, and the matches that cover it.
+
+The table of ISO/IEC 27001 is Annex A. Requirements outside of it, such as the clauses 4 to 10, are not in the
+statement: `otherRequirements` counts them, and names mandatory ones that are excluded. A framework without such a table
+has all its requirements in the statement.
 
 `coveredBy` has the matches of the shortest proofs, so no control supports itself. `objections` has the
 violations of the standard: `EXCLUDED_WITHOUT_JUSTIFICATION`, `INCLUDED_WITHOUT_JUSTIFICATION` (neither
@@ -313,6 +318,7 @@ every format, whenever they are requested.""",
         answer_description="The statement of applicability.",
         example=_HEAD
         | {
+            "applicabilityPrefix": "A.",
             "counts": _COUNTS,
             "objections": {
                 "excludedWithoutJustification": 0,
@@ -322,6 +328,11 @@ every format, whenever they are requested.""",
                 "conflicting": 0,
             },
             "controls": [_ENTRY],
+            "otherRequirements": {
+                "mandatory": 30,
+                "counts": _counts(30, 0, 2, 0, (0, 5, 23, 2, 5, 23)),
+                "excluded": [],
+            },
         },
     ),
 )

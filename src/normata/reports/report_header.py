@@ -11,6 +11,8 @@ from sqlalchemy import BindParameter, bindparam, select
 from normata.core.db.transaction import Transaction
 from normata.core.schema.wire import Wire
 from normata.errors import CommandError, NotFound
+from normata.frameworks.baseline_model import Baseline
+from normata.frameworks.baselines import BaselineReference
 from normata.frameworks.model import Framework, FrameworkAdoption
 from normata.identity.model import Organization
 
@@ -38,6 +40,9 @@ class Report(Wire):
 
     organization: ReportOrganization = Field(description="The organization that the report is about.")
     framework: ReportFramework = Field(description="The framework that the report is about.")
+    baseline: BaselineReference | None = Field(
+        description="The baseline that the organization has adopted it with; null if the whole framework applies."
+    )
 
 
 class NotAdopted(CommandError):
@@ -47,16 +52,19 @@ class NotAdopted(CommandError):
 class ReportHeader(NamedTuple):
     """An organization and one of its frameworks as wire values, and references to all frameworks that it has adopted.
 
-    The references are by id, in the order of lists.
+    The references are by id, in the order of lists. ``applicability_prefix`` is what identifiers begin with in the
+    framework's table of applicability, null if it has none.
     """
 
     organization: Mapping[str, Any]
     framework: Mapping[str, Any]
     adopted: Mapping[str, Mapping[str, Any]]
+    baseline: Mapping[str, Any] | None
+    applicability_prefix: str | None
 
     def wire(self) -> dict[str, Any]:
         """The members of :class:`Report`."""
-        return {"organization": self.organization, "framework": self.framework}
+        return {"organization": self.organization, "framework": self.framework, "baseline": self.baseline}
 
 
 def read_report_header(transaction: Transaction, organization_id: str, framework_id: str) -> ReportHeader:
@@ -76,7 +84,15 @@ def read_report_header(transaction: Transaction, organization_id: str, framework
         for row in rows
     }
     fields = ("id", "name", "identifier", "slug", "version")
-    return ReportHeader(organization._asdict(), {field: getattr(about, field) for field in fields}, adopted)
+    return ReportHeader(
+        organization._asdict(),
+        {field: getattr(about, field) for field in fields},
+        adopted,
+        None
+        if about.baseline_id is None
+        else {name: getattr(about, f"baseline_{name}") for name in ("id", "identifier", "name")},
+        about.applicability_prefix,
+    )
 
 
 def find_adopted(transaction: Transaction, organization_id: str, name: str) -> str:
@@ -107,8 +123,13 @@ _ADOPTED = (
         Framework.slug,
         Framework.version,
         Framework.identifier_color,
+        Framework.applicability_prefix,
+        Baseline.id.label("baseline_id"),
+        Baseline.identifier.label("baseline_identifier"),
+        Baseline.name.label("baseline_name"),
     )
     .join(FrameworkAdoption, FrameworkAdoption.framework_id == Framework.id)
+    .outerjoin(Baseline, Baseline.id == FrameworkAdoption.baseline_id)
     .where(FrameworkAdoption.organization_id == _ORGANIZATION)
     .order_by(Framework.identifier_key, Framework.id)
 )

@@ -157,6 +157,8 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
     yield "Framework", framework["name"]
     yield "Identifier", framework["identifier"]
     yield "Version", framework["version"]
+    if report["baseline"] is not None:
+        yield "Baseline", report["baseline"]["name"]
     yield "Requirements", counts["requirements"]
     yield "Applicable", counts["applicable"]
     yield "Not applicable", counts["notApplicable"]
@@ -167,6 +169,14 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
     for sort in ("assessed", "effective"):
         for status, count in counts[sort].items():
             yield f"{sort.title()} {status.upper()}", count
+    if others := report.get("otherRequirements"):
+        yield "Table of applicability", f"identifiers that begin with {report['applicabilityPrefix']}"
+        yield "Requirements outside of it", others["counts"]["requirements"]
+        yield "Outside of it, mandatory", others["mandatory"]
+        for status, count in others["counts"]["effective"].items():
+            yield f"Outside of it, effective {status.upper()}", count
+        for entry in others["excluded"]:
+            yield "Outside of it, mandatory and excluded", f"{entry['identifier']} {entry['name']}"
     if "objections" in report:
         objections = report["objections"]
         yield "Excluded without justification", objections["excludedWithoutJustification"]
