@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import pytest
+from openpyxl import load_workbook
 
 from normata.core.db.database import Database
 from normata.frameworks.model import ControlCoverage, FrameworkAdoption
@@ -277,3 +279,19 @@ def test_the_statement_of_applicability_gives_the_baseline_as_the_reason(alpha: 
     assert entries["1.1"]["outsideOfBaseline"] is None
     table = alpha.client.get(path, params=query, headers=alpha.headers | {"Accept": "text/csv"}).text
     assert table.count("Outside of the baseline IG1") == 2
+
+
+def test_reports_and_explanations_name_the_baseline(alpha: Stating) -> None:
+    named = {"identifier": "IG1", "name": "Small boats", "id": f"{FRAMEWORK}:implementation-group:IG1"}
+    for baseline, expected in ((None, None), ("IG1", named)):
+        done(alpha.adopt(FRAMEWORK, baseline=baseline))
+        for report in ("coverage", "gaps", "gaps/plan", "statement-of-applicability"):
+            query = {"organizationId": alpha.organization_id}
+            answer = alpha.client.get(f"/frameworks/{FRAMEWORK}/{report}/", params=query, headers=alpha.headers)
+            assert done(answer)["baseline"] == expected
+        assert done(alpha.explanation("urn:masts:1.3"))["outsideOfBaseline"] == expected
+        assert done(alpha.explanation("urn:masts:1.1"))["outsideOfBaseline"] is None
+    path = f"/frameworks/{FRAMEWORK}/gaps/"
+    answer = alpha.client.get(path, params=query | {"format": "xlsx"}, headers=alpha.headers)
+    facts = dict(row[:2] for row in load_workbook(BytesIO(answer.content))["Summary"].iter_rows(values_only=True))
+    assert facts["Baseline"] == "Small boats"

@@ -101,7 +101,7 @@ OPTIONAL_ELSEWHERE = {
         "createdBy", "applicabilityPrefix",
     },
     "controls": {"parentId", "purpose", "description"},
-    "baselines": {"version", "description"},
+    "baselines": {"organizationId", "version", "description"},
     "baselineControls": {"retiredAt"},
     "frameworkAdoptions": {"baselineId"},
     "mappingDocuments": {"organizationId", "version"},

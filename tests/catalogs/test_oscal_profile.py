@@ -10,18 +10,25 @@ from typing import Any
 import pytest
 import yaml
 
+from normata.catalogs import uploads
 from normata.catalogs.importing import import_for_all
 from normata.catalogs.reading import Input, read_inputs
 from normata.core.changes.source import FaultyInput
 from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.database import Database
 from normata.frameworks.baseline_model import Baseline
 from normata.frameworks.baselines import selected_controls
-from tests import stored
+from normata.frameworks.model import Control
+from tests import mostly_sqlite, stored
 from tests.catalogs.oscal_documents import UUID, catalog, control, metadata
+from tests.catalogs.test_centralized_imports import Operator
 from tests.coverage.assessing import Stating, assert_consistent, done
 from tests.coverage.test_published_coverage import ORGANIZATION
-from tests.databases import build, change
+from tests.databases import build, change, on_both
 from tests.served import Served, served
+from tests.world import ALPHA, BETA
+
+database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 CATALOG = catalog(
     control("wt-1", controls=[control("wt-1.1", controls=[control("wt-1.1.1")]), control("wt-1.2")]),
@@ -179,15 +186,91 @@ def test_it_may_be_yaml(tmp_path: Path) -> None:
     assert found.imports[0].included[0].ids == ("wt-1",)
 
 
-def test_an_upload_of_a_profile_says_who_imports_it(alpha: Stating) -> None:
+MODIFIED = {
+    "set-parameters": [{"param-id": "wt-1_prm_1", "values": ["daily"]}],
+    "alters": [{"control-id": "wt-1", "adds": [{"props": [{"name": "priority", "value": "P1"}]}]}],
+}
+
+
+def imported(stating: Stating, document: dict[str, Any], **query: str) -> Any:
+    """The answer to an import of an organization's own."""
+    return stating.client.post(
+        "/imports/",
+        params={"organizationId": stating.organization_id} | query,
+        json=document,
+        headers=stating.headers,
+    )
+
+
+@on_both
+def test_an_organization_imports_a_profile_for_itself(
+    alpha: Stating, beta: Stating, bearer: Callable[..., dict[str, str]], database: Database
+) -> None:
+    """It becomes its own baseline of the centralized framework, which no other organization sees or adopts."""
+    operator = Operator(alpha.client, bearer("operator", scope="admin"))
+    document = profile(selection("wt-1", "wt-3"), modify=MODIFIED)
+    [fault] = imported(alpha, document).json()["errors"]
+    assert "the operator of the instance imports that" in fault["message"]
+    done(operator.send(CATALOG))
+    tried = done(imported(alpha, document, dryRun="true"))["answer"]
+    assert (tried["baselines"]["new"], tried["baselineControls"]["new"]) == (1, 2)
+    assert tried["omitted"] == [
+        {"name": "controls that are altered", "count": 1},
+        {"name": "parameters that are set", "count": 1},
+    ]
+    assert stored.rows(database, Baseline) == []
+    assert done(imported(alpha, document)) == tried
+    assert tried["frameworkIds"] == [UUID]
+    assert done(imported(alpha, document))["baselines"] == {"new": 0, "changed": 0, "unchanged": 1}
+    [own] = alpha.baselines(UUID)["baselines"]
+    assert (own["name"], own["requirements"], own["isOwn"]) == ("Low", 2, True)
+    assert beta.baselines(UUID)["baselines"] == []
+    for name in (own["id"], "low"):
+        assert beta.adopt(UUID, baseline=name).status_code == 400
+    done(beta.adopt(UUID))
+    assert (len(beta.listed(baseline="low")), len(beta.listed(baseline=own["id"]))) == (0, 0)
+    done(alpha.adopt(UUID, baseline="low"))
+    assert (alpha.summary(UUID)["applicable"], beta.summary(UUID)["applicable"]) == (2, 6)
+    assert {one["identifier"] for one in alpha.listed(baseline="low").values()} == {"WT-1", "WT-3"}
+    # A profile of it, and one that selects less, which takes it away from those who have adopted it.
+    done(imported(alpha, profile(selection("wt-3", href=f"#{LOW}"), uuid=HIGH, title="Less")))
+    done(imported(alpha, profile(selection("wt-3"))))
+    assert [one["requirements"] for one in alpha.baselines(UUID)["baselines"]] == [1, 1]
+    assert alpha.summary(UUID)["applicable"] == 1
+    # The operator's is another one, for all.
+    assert done(operator.send(document, dryRun="true"))["answer"] == tried
+    assert done(operator.send(document)) == tried
+    assert [one["isOwn"] for one in beta.baselines(UUID)["baselines"]] == [False]
+    assert [one["isOwn"] for one in alpha.baselines(UUID)["baselines"]].count(True) == 2
+    assert alpha.summary(UUID)["applicable"] == 1
+    for organization_id in (ALPHA, BETA):
+        assert_consistent(database, organization_id)
+
+
+def test_with_its_catalog_a_profile_becomes_a_baseline_of_the_copy(service: Served) -> None:
+    """As `normata import --organization` reads both."""
+    service.load(ORGANIZATION)
+    inputs = [
+        Input("garden.json", "", lambda: json.dumps(CATALOG).encode()),
+        Input("low.json", "", lambda: json.dumps(profile(selection("wt-1"))).encode()),
+    ]
+    outcome = change(service.database, lambda unit: uploads.take(unit, ALPHA, uploads.Upload(read_inputs(inputs))))
+    [framework] = outcome.framework_ids
+    [row] = stored.rows(service.database, Baseline)
+    assert (row["framework_id"], row["organization_id"]) == (framework, ALPHA)
+    [control] = service.database.read_now(lambda transaction: selected_controls(transaction, [row["id"]]))
+    [found] = [one for one in stored.rows(service.database, Control) if one["id"] == control]
+    assert (found["identifier"], found["framework_id"]) == ("WT-1", framework)
+
+
+def test_a_profile_in_xml_is_told_what_to_do(alpha: Stating) -> None:
     answer = alpha.client.post(
         "/imports/",
         params={"organizationId": alpha.organization_id},
-        json=profile(selection("wt-1")),
-        headers=alpha.headers,
+        content=b'<profile xmlns="http://csrc.nist.gov/ns/oscal/1.0"/>',
+        headers=alpha.headers | {"Content-Type": "application/json"},
     )
-    assert answer.status_code == 400
-    assert "the operator of the instance imports it" in answer.json()["errors"][0]["message"]
+    assert (answer.status_code, "oscal-cli converts it" in answer.text) == (400, True)
 
 
 # --- As NIST publishes them

@@ -19,7 +19,7 @@ from normata.errors import CommandError, NotFound, Unavailable
 from normata.frameworks.baseline_model import Baseline
 from normata.frameworks.baselines import find_baselines
 from normata.frameworks.model import ControlCoverage, Framework, FrameworkAdoption
-from normata.frameworks.visibility import visible_to
+from normata.frameworks.visibility import baseline_visible_to, visible_to
 
 ADOPTION_WRITES: tuple[Write, ...] = (
     insert_of(FrameworkAdoption),
@@ -57,7 +57,7 @@ def adopt(
     unit.lock("content")
     lock_coverage(unit, organization_id)
     chosen = dict.fromkeys(find_framework(unit, organization_id, name) for name in names)
-    baselines = {framework_id: find_baseline(unit, framework_id, baseline) for framework_id in chosen}
+    baselines = {framework_id: find_baseline(unit, organization_id, framework_id, baseline) for framework_id in chosen}
     changes = {one: _adopt(unit, organization_id, one, found) for one, found in baselines.items()}
     result = {framework_id: change == "adopt" for framework_id, change in changes.items()}
     if recompute(unit, organization_id) and not any(changes.values()):
@@ -77,7 +77,7 @@ def adopt_one(unit: UnitOfWork, organization_id: str, framework_id: str, baselin
     if framework_id not in unit.scalars(_FIND, {"organization": organization_id, "name": framework_id}):
         raise NotFound
     try:
-        found = find_baseline(unit, framework_id, baseline)
+        found = find_baseline(unit, organization_id, framework_id, baseline)
     except NoSuchBaseline as error:
         raise FaultyInput([Fault(BODY, pointer("baseline"), str(error))]) from None
     if _adopt(unit, organization_id, framework_id, found):
@@ -133,19 +133,21 @@ def _adopt(unit: UnitOfWork, organization_id: str, framework_id: str, baseline: 
     return "update"
 
 
-def find_baseline(transaction: Transaction, framework_id: str, name: NamedBaseline) -> NamedBaseline:
+def find_baseline(
+    transaction: Transaction, organization_id: str, framework_id: str, name: NamedBaseline
+) -> NamedBaseline:
     """The id of the baseline of a framework that ``name`` names; null and UNCHANGED are returned as they are.
 
-    Raises NoSuchBaseline.
+    Raises NoSuchBaseline, also for another organization's own.
     """
     if name is UNCHANGED or name is None:
         return name
-    found = find_baselines(transaction, framework_id, name)
+    found = find_baselines(transaction, organization_id, framework_id, name)
     if len(found) == 1:
         return found[0]
     if found:
         raise NoSuchBaseline(f"{name!r} names {len(found)} baselines; name one by its id: {', '.join(found)}")
-    known = ", ".join(transaction.scalars(_BASELINES, {"framework": framework_id}))
+    known = ", ".join(transaction.scalars(_BASELINES, {"organization": organization_id, "framework": framework_id}))
     raise NoSuchBaseline(f"is no baseline of the framework: it has {known or 'none'}")
 
 
@@ -177,7 +179,7 @@ _CHANGE = (
 )
 _BASELINES = (
     select(_BASELINE.c.identifier)
-    .where(_BASELINE.c.framework_id == bindparam("framework"))
+    .where(_BASELINE.c.framework_id == bindparam("framework"), baseline_visible_to(_ORGANIZATION, _BASELINE))
     .order_by(_BASELINE.c.position, _BASELINE.c.identifier)
 )
 _ADOPT = insert(_ADOPTION).values({column.name: bindparam(column.name, type_=column.type) for column in _ADOPTION.c})

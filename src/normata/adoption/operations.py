@@ -211,8 +211,8 @@ Requirements that do not apply are counted separately. For a framework that is a
         summary="List the baselines of a framework",
         description="""\
 The selections of its controls that the publisher of a framework has made, such as implementation groups, levels, and
-OSCAL profiles, with the number of requirements in each. An organization adopts a framework with one of them, or as a
-whole.""",
+OSCAL profiles, and those that the organization has imported for itself (`isOwn`), with the number of requirements in
+each. An organization adopts a framework with one of them, or as a whole.""",
         about=Framework,
         id_description=_ID,
         query=OrganizationQuery,
@@ -232,6 +232,7 @@ whole.""",
                     "version": None,
                     "description": None,
                     "requirements": 40,
+                    "isOwn": False,
                     "isAdopted": False,
                 }
             ],

@@ -18,7 +18,7 @@ from normata.coverage.engine import Computed, Level
 from normata.coverage.recompute import coverage_with, stored_coverage
 from normata.errors import NotFound
 from normata.frameworks.baselines import BaselineReference, baseline_reference
-from normata.frameworks.control_wire import ControlReference, FrameworkReference
+from normata.frameworks.control_wire import ControlReference, FrameworkReference, reference_to_wire
 from normata.frameworks.model import Control, EffectiveCoverage, Framework, FrameworkAdoption
 from normata.frameworks.visibility import visible_to
 from normata.reports.counts import StatusCounts
@@ -77,7 +77,7 @@ def preview_adoption(
     framework = transaction.row(_VISIBLE, key)
     if framework is None:
         raise NotFound
-    found = find_baseline(transaction, framework_id, baseline)
+    found = find_baseline(transaction, organization_id, framework_id, baseline)
     baseline_id = framework.baseline_id if found is UNCHANGED else found
     now = stored_coverage(transaction, organization_id)
     with_it = coverage_with(transaction, organization_id, framework_id, baseline_id)
@@ -93,13 +93,7 @@ def preview_adoption(
         "notApplicable": len(requirements) - len(applicable),
         "effective": _counts(then[requirement.id] for requirement in applicable),
         "gaps": [
-            {
-                "id": gap.id,
-                "identifier": gap.identifier,
-                "name": gap.name,
-                "effectiveCoverageStatus": then[gap.id].effective.name,
-            }
-            for gap in gaps[:MAX_GAPS]
+            reference_to_wire(gap) | {"effectiveCoverageStatus": then[gap.id].effective.name} for gap in gaps[:MAX_GAPS]
         ],
         "others": _gains(transaction, key, now, then),
     }

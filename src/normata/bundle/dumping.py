@@ -15,7 +15,7 @@ from normata.core.schema.table import sql_table
 from normata.core.schema.wire import as_wire
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlMatch, Framework, MappingDocument, SetAsideMatch
-from normata.frameworks.visibility import match_visible_to
+from normata.frameworks.visibility import baseline_visible_to, match_visible_to
 from normata.identity.model import Organization
 from normata.tables import Table
 
@@ -79,6 +79,11 @@ def _matches() -> ColumnElement[bool]:
     return ends & match_visible_to(_ORGANIZATION)
 
 
+def _baselines() -> ColumnElement[bool]:
+    baselines = sql_table(Baseline)
+    return baselines.c.framework_id.in_(_frameworks()) & baseline_visible_to(_ORGANIZATION, baselines)
+
+
 def _mapping_documents() -> ColumnElement[bool]:
     columns = sql_table(MappingDocument).c
     of_matches = select(sql_table(ControlMatch).c.mapping_document_id).where(_matches())
@@ -89,9 +94,9 @@ _BELONG: Mapping[type[Table], Callable[[], ColumnElement[bool]]] = {
     Organization: lambda: sql_table(Organization).c.id == _ORGANIZATION,
     Framework: lambda: sql_table(Framework).c.id.in_(_frameworks()),
     Control: lambda: sql_table(Control).c.framework_id.in_(_frameworks()),
-    Baseline: lambda: sql_table(Baseline).c.framework_id.in_(_frameworks()),
+    Baseline: _baselines,
     BaselineControl: lambda: sql_table(BaselineControl).c.baseline_id.in_(
-        select(sql_table(Baseline).c.id).where(sql_table(Baseline).c.framework_id.in_(_frameworks()))
+        select(sql_table(Baseline).c.id).where(_baselines())
     ),
     ControlMatch: _matches,
     MappingDocument: _mapping_documents,

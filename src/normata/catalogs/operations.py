@@ -86,7 +86,7 @@ class ImportOmission(Wire):
 class ImportResult(Wire):
     """The result of an import."""
 
-    framework_ids: list[str] = Field(description="The ids of the imported frameworks.")
+    framework_ids: list[str] = Field(description="The ids of the imported frameworks, and of those of baselines.")
     frameworks: ImportedRows = Field(description="The changes of frameworks.")
     controls: ImportedRows = Field(description="The changes of controls.")
     baselines: ImportedRows = Field(description="The changes of baselines.")
@@ -242,7 +242,9 @@ rows name as their parent becomes a category; where `decomposed` is yes, it beco
 
 The imported framework belongs to the organization, whoever published it, and no other organization sees it. Repeating
 an import changes nothing, and importing a newer version updates the existing rows. Nothing is ever deleted. Mappings
-become the organization's own matches, between its own imports and the frameworks that it can see.
+become the organization's own matches, between its own imports and the frameworks that it can see. An OSCAL profile
+becomes the organization's own baseline of a centralized framework; `omitted` counts what it sets or alters, which is
+not imported.
 
 Either everything is stored or nothing: then the first {_MAX_REPORTED} faults are reported, each with its place.
 `dryRun=true` reports what would be stored. An organization has one import at a time, dry runs included: meanwhile
@@ -272,7 +274,8 @@ others are answered 409 `import_in_progress`.""",
         summary="Import a catalog for all organizations",
         description=f"""\
 Accepts the same body as `POST /imports/`, from an operator of the instance. The imported framework becomes centralized,
-with the ids of its publisher: all organizations see it and may adopt it. The effective coverage of organizations that
+with the ids of its publisher: all organizations see it and may adopt it. An OSCAL profile becomes a baseline of the
+centralized framework of its catalog, for all. The effective coverage of organizations that
 have adopted it is updated in the same transaction, and their admins are notified of lost coverage. The operator sees
 nothing of that, neither in the response nor in a dry run.
 

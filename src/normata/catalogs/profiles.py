@@ -101,15 +101,17 @@ def baselines_of(
     *,
     skip_unknown: bool,
     option: str,
+    missing: str = "Import it first, or together with this file",
 ) -> list[Row]:
     """The rows of the profiles' baselines, of a catalog among ``rows`` or of a stored one.
 
     Raises FaultyInput if a catalog or controls of it are missing; with ``skip_unknown``, missing controls are counted
-    in ``left_out`` instead. ``option`` is the sender's name of that option.
+    in ``left_out`` instead. ``option`` is the sender's name of that option, and ``missing`` says what to do where a
+    catalog is missing.
     """
     if not profiles:
         return []
-    resolver = _Resolver(profiles, rows, stored, left_out, skip_unknown=skip_unknown, option=option)
+    resolver = _Resolver(profiles, rows, stored, left_out, skip_unknown=skip_unknown, option=option, missing=missing)
     found = [row for profile in profiles for row in resolver.rows(profile)]
     if resolver.faults:
         raise FaultyInput(resolver.faults)
@@ -136,12 +138,13 @@ class _Resolver:
         *,
         skip_unknown: bool,
         option: str,
+        missing: str,
     ) -> None:
         self.faults: list[Fault] = []
         self._profiles = profiles
         self._stored = stored
         self._left_out = left_out
-        self._skip_unknown, self._option = skip_unknown, option
+        self._skip_unknown, self._option, self._missing = skip_unknown, option, missing
         self._imported = _imported_controls(rows)
         imported = [
             CatalogFramework(row.values["id"], row.values["name"], row.values["identifier"], row.file)
@@ -233,7 +236,7 @@ class _Resolver:
             called = self._with_controls(one, called or self._frameworks)
         if len(called) == 1:
             return called[0].id, None
-        self.faults.append(Fault(profile.file, one.place, _no_source(one, called)))
+        self.faults.append(Fault(profile.file, one.place, _no_source(one, called, self._missing)))
         return None
 
     def _with_controls(self, one: ProfileImport, frameworks: Sequence[CatalogFramework]) -> list[CatalogFramework]:
@@ -296,12 +299,12 @@ def _is_profile(profile: Profile, name: str) -> bool:
     return name.casefold() in {profile.id.casefold(), profile.title.casefold()} or _stem(name) == _stem(profile.file)
 
 
-def _no_source(one: ProfileImport, found: Sequence[CatalogFramework]) -> str:
+def _no_source(one: ProfileImport, found: Sequence[CatalogFramework], missing: str) -> str:
     if found:
         named = ", ".join(framework.identifier for framework in found[:_SHOWN])
         return f"may select from {len(found)} catalogs ({named}), and does not name one of them by its title or uuid"
     called = f" ({one.names[0]})" if one.names else ""
-    return f"needs a catalog or profile that has not been imported{called}. Import it first, or together with this file"
+    return f"needs a catalog or profile that has not been imported{called}. {missing}"
 
 
 def _without_name_of(framework: CatalogFramework, profile: Profile) -> str:

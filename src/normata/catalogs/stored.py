@@ -1,4 +1,4 @@
-"""The stored centralized frameworks and controls, for mappings that are imported after their catalogs."""
+"""The stored centralized frameworks and controls, for mappings and profiles that are imported after their catalogs."""
 
 from __future__ import annotations
 

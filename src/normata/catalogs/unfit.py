@@ -41,7 +41,10 @@ _BEGINNINGS = (
     (b"\xd0\xcf\x11\xe0", "is a workbook of an old format (.xls): save it as XLSX or CSV, and import that"),
 )
 _OPEN_DOCUMENT = b"mimetypeapplication/vnd.oasis.opendocument"
-_XML = "is XML: catalogs in OSCAL are read as JSON or YAML. Publishers have those as well, or oscal-cli converts it"
+_XML = (
+    "is XML: catalogs and profiles in OSCAL are read as JSON or YAML. Publishers have those as well, or oscal-cli"
+    " converts it"
+)
 
 
 def reason_against(document: Document) -> str | None:

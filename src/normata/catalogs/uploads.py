@@ -1,19 +1,20 @@
-"""Uploads: catalogs and mappings that an organization imports as its own. They never become centralized."""
+"""Uploads: catalogs, profiles and mappings that an organization imports as its own. They never become centralized."""
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
-from uuid import UUID, uuid5
 
 from sqlalchemy import and_, bindparam, select
 
 from normata.catalogs.baselines import retired_selections
 from normata.catalogs.importing import Outcome
 from normata.catalogs.matches import matches_of
+from normata.catalogs.own_profiles import NO_CATALOG, VisibleCatalogs, own_baselines, own_id
+from normata.catalogs.profiles import baselines_of
 from normata.catalogs.reading import Input, Published, read_inputs
 from normata.catalogs.retirement import Names, Retirement, retire
 from normata.catalogs.unknown import LeftOut, known_relations
@@ -37,11 +38,6 @@ from normata.identity.organization_lookup import reached
 from normata.own_frameworks.writing import follow, is_any_adopted
 
 MAX_ROWS = 20_000  # controls and mappings of one upload, which is checked and written in one piece
-
-# Never change this: an upload finds what an earlier one has made by ids that follow from it.
-_OWN = UUID("0a1c7a4e-93f5-5d0a-8a7e-6f1b0d8b7c55")
-
-_PROFILE = "is an OSCAL profile: the operator of the instance imports it, for the centralized framework of its catalog"
 
 _TABLES: Mapping[str, type[Table]] = {
     table.array: table for table in (Framework, Control, Baseline, BaselineControl, MappingDocument, ControlMatch)
@@ -80,6 +76,7 @@ class Plan:
     groups: Mapping[type[Table], Sequence[PendingRow]]
     unknown: Sequence[LeftOut]
     retirement: Retirement
+    left_out: Mapping[str, int]
 
 
 def plan(
@@ -99,8 +96,21 @@ def plan(
     basis = _basis(unit, organization_id)
     faults = list(upload.faults)
     known = _Known(unit, organization_id)
-    faults += [Fault(one.file, "", _PROFILE) for one in upload.published.profiles]
+    left_out = Counter(upload.published.left_out)
     rows = [_as_own(row, organization_id, name) for row in upload.published.rows]
+    try:
+        baselines = baselines_of(
+            upload.published.profiles,
+            upload.published.rows,
+            VisibleCatalogs(unit, organization_id),
+            left_out,
+            skip_unknown=skip_unknown,
+            option=option,
+            missing=NO_CATALOG,
+        )
+        rows += own_baselines(baselines, upload.published.rows, organization_id)
+    except FaultyInput as error:
+        faults += error.faults
     rows += retired_selections(unit, rows, unit.moment)
     unknown: list[LeftOut] = []
     retirement = Retirement()
@@ -119,7 +129,7 @@ def plan(
     make_valid(unit, groups, own_rules=RULES, stamped=("last_sync_at",))
     if faults:
         raise FaultyInput(faults)
-    return Plan(basis, groups, unknown, retirement)
+    return Plan(basis, groups, unknown, retirement, +left_out)
 
 
 def take(
@@ -150,7 +160,9 @@ def take(
     row_counts = {array: RowCounts.of(good(current.groups[table])) for array, table in _TABLES.items()}
     _write(unit, organization_id, current.groups)
     framework_ids = [row.id for row in current.groups[Framework]]
-    return Outcome(row_counts, framework_ids, [*current.unknown], current.retirement, upload.published.left_out)
+    framework_ids += [row.final["framework_id"] for row in current.groups[Baseline]]
+    framework_ids = list(dict.fromkeys(framework_ids))
+    return Outcome(row_counts, framework_ids, [*current.unknown], current.retirement, current.left_out)
 
 
 def _basis(unit: UnitOfWork, organization_id: str) -> str:
@@ -217,11 +229,7 @@ def _frameworks_of(unit: UnitOfWork, ids: Collection[str]) -> set[str]:
     return {found for batch in batches(sorted(ids)) for found in unit.scalars(_FRAMEWORKS, {"ids": batch})}
 
 
-# --- Ids: a publisher's are everybody's, so an organization gets its own of each
-
-
-def _own_id(organization_id: str, published: str) -> str:
-    return str(uuid5(_OWN, json.dumps([organization_id, published])))
+# --- Rows of publishers as the organization's own
 
 
 def _as_own(row: Row, organization_id: str, name: str | None) -> Row:
@@ -229,7 +237,7 @@ def _as_own(row: Row, organization_id: str, name: str | None) -> Row:
     values = dict(row.values)
     for key in ("id", "frameworkId", "parentId", "baselineId", "controlId"):
         if values.get(key) is not None:
-            values[key] = _own_id(organization_id, values[key])
+            values[key] = own_id(organization_id, values[key])
     if row.array == "mappingDocuments":
         values["organizationId"] = organization_id
     if row.array == "frameworks":
@@ -263,24 +271,24 @@ class _Known:
         """A match between known controls as the organization's own."""
         values = dict(row.values) | {"organizationId": self._organization_id}
         for key in ("id", "mappingDocumentId"):
-            values[key] = _own_id(self._organization_id, values[key])
+            values[key] = own_id(self._organization_id, values[key])
         for end in ("sourceControlId", "targetControlId"):
             if values[end] not in self._named_by_id:
-                values[end] = _own_id(self._organization_id, values[end])
+                values[end] = own_id(self._organization_id, values[end])
         return Row(row.array, row.file, row.place, values, row.origin)
 
     def names(self, published: Published) -> Names:
         """How ids were derived from those of the publishers, for the rows of this upload."""
         named = {control for relation in published.relations for _, control in relation.ends()}
         named.update(row.values["id"] for row in published.rows if row.array == "controls")
-        by_own_id = {_own_id(self._organization_id, control): control for control in named}
+        by_own_id = {own_id(self._organization_id, control): control for control in named}
         # What is not the organization's own has the id of its publisher.
         return Names(
-            lambda control: by_own_id.get(control, control), lambda match: _own_id(self._organization_id, match)
+            lambda control: by_own_id.get(control, control), lambda match: own_id(self._organization_id, match)
         )
 
     def _own(self, statement: Any, ids: Collection[str]) -> set[str]:
-        made = {_own_id(self._organization_id, one): one for one in ids}
+        made = {own_id(self._organization_id, one): one for one in ids}
         return {made[found] for found in self._stored(statement, made)}
 
     def _stored(self, statement: Any, ids: Collection[str]) -> set[str]:

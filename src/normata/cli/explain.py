@@ -78,6 +78,8 @@ def _tree(found: Explanation) -> Tree:
                 _branch(assessed, f"{label}: {text}")
     if found.excluded_by is not None:
         _branch(tree, _excluding(found.excluded_by))
+    if found.outside_of_baseline is not None:
+        _branch(tree, f"outside of the baseline {found.outside_of_baseline.name}")
     if found.conflict is not None:
         _add_conflict(tree, found.conflict)
     if found.proof:

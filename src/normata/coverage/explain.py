@@ -9,12 +9,13 @@ from normata.coverage import influence, proofs
 from normata.coverage.applicability import without_decisions
 from normata.coverage.engine import Level
 from normata.coverage.exclusion import excluding_groups
-from normata.coverage.explained import MAX_SHOWN, Effect, Effects, ExcludingGroup, Explanation
+from normata.coverage.explained import MAX_SHOWN, BaselineName, Effect, Effects, ExcludingGroup, Explanation
 from normata.coverage.explained_conflicts import explain_conflict
 from normata.coverage.explained_names import Names, pairs_of
 from normata.coverage.graph import View
 from normata.coverage.stored_graph import StoredGraph
 from normata.errors import NotFound
+from normata.frameworks.baselines import baseline_outside_of
 
 _MAX_READ = 2_000  # controls, for the proof and for what would lift it
 
@@ -70,10 +71,12 @@ def explain(transaction: Transaction, organization_id: str, control_id: str) -> 
     is_inherited = (
         node.is_adopted and not node.is_applicable and (assessment is None or assessment.is_applicable is None)
     )
+    outside = baseline_outside_of(transaction, organization_id, control_id)
     return Explanation(
         control=names.controls[control_id],
         assessment=assessment,
         excluded_by=_excluded_by(transaction, organization_id, control_id) if is_inherited else None,
+        outside_of_baseline=None if outside is None else BaselineName(*outside),
         conflict=explain_conflict(transaction, organization_id, control_id, names) if node.counts else None,
         effective_coverage_status=node.effective.name if node.is_adopted and node.effective is not None else None,
         is_indirectly_covered=node.is_adopted and level > (node.own or Level.NONE),

@@ -187,11 +187,21 @@ class ExcludingGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class BaselineName:
+    """A baseline, with its names for people."""
+
+    id: str
+    identifier: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The explanation of a control's coverage. ``dataclasses.asdict`` makes JSON's own types of it.
 
-    ``excluded_by`` is the group that excludes it, null if none does or its own assessment decides. ``conflict`` is
-    what its assessment is in conflict with, null for nothing.
+    ``excluded_by`` is the group that excludes it, null if none does or its own assessment decides.
+    ``outside_of_baseline`` is the baseline of the adoption, if it does not select the control. ``conflict`` is what its
+    assessment is in conflict with, null for nothing.
     ``effective_coverage_status`` is null if no adopted framework has the control. ``proof`` is the shortest one, each
     step after its premises, the control itself last; it is empty if the status is NONE. ``is_proved`` is false if a
     proof is needed but missing, because it is too long, or because the stored coverage is from a version without ranks.
@@ -203,6 +213,7 @@ class Explanation:
     control: ControlName
     assessment: Assessment | None
     excluded_by: ExcludingGroup | None
+    outside_of_baseline: BaselineName | None
     conflict: ExplainedConflict | None
     effective_coverage_status: str | None
     is_indirectly_covered: bool

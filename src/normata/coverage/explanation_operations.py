@@ -19,6 +19,7 @@ from normata.coverage.explain import explain
 from normata.coverage.explained import MAX_SHOWN
 from normata.coverage.staleness import LAPSED_AT, LAPSED_STATUS, STALE, Staleness
 from normata.errors import NotFound
+from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference
 from normata.frameworks.control_wire import MatchMapping
 from normata.frameworks.model import Control
 
@@ -165,6 +166,7 @@ class CoverageExplanation(Wire):
     control: NamedControl = Field(description="The control.")
     assessment: ExplainedAssessment | None = Field(description="The assessment of the control; null if there is none.")
     excluded_by: ExcludingGroup | None = Field(description=EXCLUDED_BY)
+    outside_of_baseline: BaselineReference | None = Field(description=OUTSIDE_OF_BASELINE)
     conflict: CoverageConflict | None = Field(
         description="What the assessment cannot be right beside; null if nothing is against it."
     )
@@ -242,6 +244,7 @@ assessments that it rests on, or the requirements below it that are assessed les
             "control": _RETURN,
             "assessment": None,
             "excludedBy": None,
+            "outsideOfBaseline": None,
             "conflict": None,
             "effectiveCoverageStatus": "PARTIAL",
             "isIndirectlyCovered": True,

@@ -1,4 +1,4 @@
-"""Baselines: selections of the controls of a framework that its publisher has made."""
+"""Baselines: selections of the controls of a framework that its publisher, or another one, has made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from normata.core.schema.text import slugify
 class Baseline(Table):
     """A named selection of the controls of a framework: an implementation group, a level, an OSCAL profile.
 
-    ``position`` is its place among those of its framework, as the publisher lists them.
+    ``position`` is its place among those of its framework, as the publisher lists them. One with an organization is
+    that organization's own: because the framework is, or because it has imported a profile for itself.
     """
 
     __tablename__ = "baseline"
@@ -33,7 +34,7 @@ class Baseline(Table):
     created_at: Mapped[Timestamp]
     updated_at: Mapped[Timestamp]
 
-    organization_id: Mapped[Identifier | None] = derived()  # of the framework; null if that is centralized
+    organization_id: Mapped[Identifier | None]  # that of its framework, where it has one; see rules.py
 
     fixed = ("framework_id",)
     generated = frozenset({"identifier", "slug"})
@@ -61,7 +62,7 @@ class BaselineControl(Table):
     control_id: Mapped[Identifier] = mapped_column(foreign_key("control.id"), info={"refers_to": "control"})
     retired_at: Mapped[Timestamp | None]
 
-    organization_id: Mapped[Identifier | None] = derived()  # of the framework, as above
+    organization_id: Mapped[Identifier | None] = derived()  # that of its baseline
 
     fixed = ("baseline_id", "control_id")
     __table_args__ = (

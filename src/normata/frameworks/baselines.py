@@ -15,7 +15,7 @@ from normata.errors import NotFound
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.counting import is_requirement
 from normata.frameworks.model import Control, Framework, FrameworkAdoption
-from normata.frameworks.visibility import visible_to
+from normata.frameworks.visibility import baseline_visible_to, visible_to
 
 
 class BaselineReference(Wire):
@@ -45,11 +45,12 @@ class BaselineCounts(BaselineReference):
     requirements: int = Field(
         description="How many requirements are in it: those that its publisher has selected, and the mandatory ones."
     )
+    is_own: bool = Field(description="Whether the baseline is the organization's own: no other one sees it.")
     is_adopted: bool = Field(description="Whether the organization has adopted the framework with this baseline.")
 
 
 class FrameworkBaselines(Wire):
-    """The baselines of a framework."""
+    """The baselines of a framework that the organization can see."""
 
     framework_id: str = Field(description="The id of the framework.")
     requirements: int = Field(description="How many requirements the whole framework has.")
@@ -106,6 +107,7 @@ def in_baseline_named(name: str) -> ColumnElement[bool]:
         select(literal(1))
         .where(
             _BASELINE.c.framework_id == _CONTROL.c.framework_id,
+            _is_visible,
             named,
             or_(_CONTROL.c.is_mandatory, is_selected(_BASELINE.c.id, _CONTROL)),
         )
@@ -126,9 +128,13 @@ def selected_controls(transaction: Transaction, baseline_ids: Collection[str]) -
     }
 
 
-def find_baselines(transaction: Transaction, framework_id: str, name: str) -> list[str]:
-    """The ids of the baselines of a framework that ``name`` names. An id takes precedence over a slug or identifier."""
-    found: list[str] = transaction.scalars(_FIND, {"framework": framework_id, "name": name})
+def find_baselines(transaction: Transaction, organization_id: str, framework_id: str, name: str) -> list[str]:
+    """The ids of the baselines of a framework that ``name`` names, as far as the organization can see them.
+
+    An id takes precedence over a slug or identifier.
+    """
+    key = {"organization": organization_id, "framework": framework_id, "name": name}
+    found: list[str] = transaction.scalars(_FIND, key)
     return [name] if name in found else found
 
 
@@ -144,6 +150,11 @@ def baseline_reference(transaction: Transaction, baseline_id: str | None) -> dic
     return None if row is None else row._asdict()
 
 
+def baseline_outside_of(transaction: Transaction, organization_id: str, control_id: str) -> Any:
+    """The baseline of the adoption as a row, if a control is a requirement outside of it; else null."""
+    return transaction.row(_OUTSIDE_OF, {"organization": organization_id, "control": control_id})
+
+
 def framework_baselines(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:
     """The members of :class:`FrameworkBaselines`. Raises NotFound if the organization cannot see the framework."""
     key = {"organization": organization_id, "framework": framework_id}
@@ -157,6 +168,7 @@ def framework_baselines(transaction: Transaction, organization_id: str, framewor
         "baseline": adopted,
         "baselines": [
             {name: getattr(row, name) for name in _SHOWN}
+            | {"isOwn": row.organization_id is not None}
             | {"isAdopted": adopted is not None and adopted["id"] == row.id}
             for row in rows
         ],
@@ -171,6 +183,8 @@ _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _OF_FRAMEWORK: BindParameter[str] = bindparam("framework")
 _NAME: BindParameter[str] = bindparam("name")
 
+_is_visible = baseline_visible_to(_ORGANIZATION, _BASELINE)
+
 _ADOPTED = select(_ADOPTION.c.framework_id, _ADOPTION.c.baseline_id).where(
     _ADOPTION.c.organization_id == _ORGANIZATION, _ADOPTION.c.baseline_id.is_not(None)
 )
@@ -181,6 +195,7 @@ _FIND = (
     select(_BASELINE.c.id)
     .where(
         _BASELINE.c.framework_id == _OF_FRAMEWORK,
+        _is_visible,
         or_(_BASELINE.c.id == _NAME, _BASELINE.c.slug == _NAME, _BASELINE.c.identifier == _NAME),
     )
     .order_by(_BASELINE.c.id)
@@ -192,6 +207,16 @@ _OF_ADOPTION = (
     select(_BASELINE.c.id, _BASELINE.c.identifier, _BASELINE.c.name)
     .join(_ADOPTION, _ADOPTION.c.baseline_id == _BASELINE.c.id)
     .where(_ADOPTION.c.organization_id == _ORGANIZATION, _ADOPTION.c.framework_id == _OF_FRAMEWORK)
+)
+_OUTSIDE_OF = (
+    select(_BASELINE.c.id, _BASELINE.c.identifier, _BASELINE.c.name)
+    .select_from(_CONTROL)
+    .join(
+        _ADOPTION,
+        and_(_ADOPTION.c.framework_id == _CONTROL.c.framework_id, _ADOPTION.c.organization_id == _ORGANIZATION),
+    )
+    .join(_BASELINE, leaves_out(_BASELINE, _CONTROL, _ADOPTION))
+    .where(_CONTROL.c.id == bindparam("control"))
 )
 _VISIBLE = (
     select(_FRAMEWORK.c.id)
@@ -211,7 +236,7 @@ _COUNTED = (
             or_(_CONTROL.c.is_mandatory == true(), is_selected(_BASELINE.c.id, _CONTROL)),
         ),
     )
-    .where(_BASELINE.c.framework_id == _OF_FRAMEWORK)
+    .where(_BASELINE.c.framework_id == _OF_FRAMEWORK, _is_visible)
     .group_by(_BASELINE.c.id)
 )
 _REQUIREMENTS = select(func.count()).where(_CONTROL.c.framework_id == _OF_FRAMEWORK, is_requirement(_CONTROL))

@@ -43,10 +43,15 @@ def _check_controls(unit: UnitOfWork, rows: Sequence[PendingRow], references: Re
 
 
 def _check_baselines(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
-    """Set the organization of baselines to that of their framework."""
+    """Set the organization of baselines to that of their framework, unless an organization has its own of another."""
     for row in rows:
         framework = references.get("framework", row.final["framework_id"]) or {}
-        row.final["organization_id"] = framework.get("organization_id")
+        owner = framework.get("organization_id")
+        if owner is not None and row.final["organization_id"] not in (None, owner):
+            row.add_fault("organization_id", "is not the organization that the framework belongs to")
+        row.final["organization_id"] = owner or row.final["organization_id"]
+        if row.stored is not None and row.final["organization_id"] != row.stored["organization_id"]:
+            row.add_fault("organization_id", f"cannot be changed: the stored row has {row.stored['organization_id']!r}")
 
 
 def _check_baseline_controls(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:

@@ -65,6 +65,28 @@ def test_adoption_is_for_admins(step: str, people: People) -> None:
     assert editor.get(MOON).status_code == 200
 
 
+def test_choosing_a_baseline_shows_what_follows(people: People) -> None:
+    """As a dry run says it, to those who may adopt. Reports and controls name the baseline then."""
+    people.instance.load(
+        {
+            "baselines": [{"id": "moon:few", "frameworkId": "fw-moon", "name": "Few rules"}],
+            "baselineControls": [{"id": "moon:few:3", "baselineId": "moon:few", "controlId": "moon.A.3"}],
+        }
+    )
+    admin, viewer = people["admin"], people["viewer"]
+    assert "What follows" not in text_of(admin.get(f"{MOON}adoption/"))
+    place = admin.post(f"{MOON}adoption/", step="preview", baseline="moon:few").headers["location"]
+    said = text_of(admin.get(place))
+    assert re.search(r"What follows \d+ controls? would have another effective status\.", said)
+    assert re.search(r"A\.1 moon control 1 . Full → . None", said)
+    assert "What follows" not in text_of(viewer.get(place))
+    answer = admin.post(f"{MOON}adoption/", step="adopt", hasBaseline="1", baseline="moon:few")
+    assert answer.headers["location"] == f"{MOON}?done=adopted"
+    for report in ("", "gaps/", "plan/", "statement-of-applicability/"):
+        assert "Few rules" in text_of(viewer.get(f"{MOON}{report}"))
+    assert "Outside of the baseline Few rules" in text_of(viewer.get(f"{ALPHA}controls/moon.A.1/"))
+
+
 def test_gaps_come_worst_first_with_what_would_close_them(readers: People) -> None:
     page = readers["viewer"].get(f"{MOON}gaps/")
     said = text_of(page)

@@ -68,7 +68,10 @@ async def preview(page_request: OrganizationRequest) -> Response:
 
 
 async def _previewed(page_request: OrganizationRequest, baseline: str | None, refusal: Refusal | None) -> Response:
-    """The preview with a baseline: an empty string for none, null for the one adopted now."""
+    """The preview with a baseline: an empty string for none, null for the one adopted now.
+
+    Whoever may adopt also sees the result of a dry run.
+    """
     framework_id = page_request.param("id")
     query = {} if baseline is None else {"baseline": baseline}
     found, listed = await page_request.ask(
@@ -77,10 +80,15 @@ async def _previewed(page_request: OrganizationRequest, baseline: str | None, re
     choices = [
         (one["id"], text("app.baseline.of", name=one["name"], count=one["requirements"])) for one in listed["baselines"]
     ]
+    effects = None
+    if page_request.may("admin") and refusal is None and (baseline is not None or not found["isAdopted"]):
+        body = None if baseline is None else {"baseline": baseline or None}
+        effects = (await page_request.change("adoptFramework", row_id=framework_id, body=body, dry_run=True)).answer
     return page_request.page(
         "app/adoption.html",
         status=200 if refusal is None else refusal.status,
         found=found,
+        effects=effects,
         baselines={"choices": choices},
         refusal=refusal,
         can_adopt=page_request.may("admin"),
