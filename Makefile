@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-fast test-failover test-patroni test-clients test-schemathesis test-console test-wheel test-image screenshots check bench format requirements release docs migration clean
+.PHONY: help demo test test-fast test-failover test-patroni test-coverage test-clients test-schemathesis test-console test-wheel test-image screenshots check bench format requirements release docs migration clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,9 @@ test-failover: $(VENV)/.installed-dev ## Kill the primary of a PostgreSQL cluste
 
 test-patroni: $(VENV)/.installed-dev $(VENV)-patroni/.installed ## Break a cluster under Patroni in every way, for an hour: make test-patroni only="kill-patroni and hosts"
 	@NORMATA_TEST_PATRONI=$(VENV)-patroni/bin $(BIN)/python -m pytest tests/patroni -n0 $(if $(only),-k "$(only)")
+
+test-coverage: $(VENV)/.installed-dev ## Race writers over all published catalogs, and compare coverage with a brute force
+	@NORMATA_TEST_COVERAGE=all $(BIN)/python -m pytest -n0 tests/coverage/test_published_at_once.py
 
 test-clients: $(VENV)/.installed-dev $(VENV)-clients/.installed ## Generate a client from OpenAPI, and call every operation with it
 	@NORMATA_TEST_CLIENTS=$(VENV)-clients/bin $(BIN)/python -m pytest tests/clients -n0

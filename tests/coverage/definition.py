@@ -64,11 +64,15 @@ def applicable(controls: Controls) -> set[str]:
     return {name for name in controls if applies(name, controls)}
 
 
-def requirements_below(group: str, controls: Controls, counted: Collection[str]) -> list[str]:
-    """The applicable requirements below a group, however deep."""
-    return [
-        name for name in controls if name in counted and not controls[name].is_group and group in above(name, controls)
-    ]
+def requirements_below(controls: Controls, counted: Collection[str]) -> dict[str, list[str]]:
+    """The applicable requirements below each applicable group, however deep."""
+    found: dict[str, list[str]] = {name: [] for name in counted if controls[name].is_group}
+    for name in controls:
+        if name in counted and not controls[name].is_group:
+            for group in above(name, controls):
+                if group in found:
+                    found[group].append(name)
+    return found
 
 
 def effective(controls: Controls, matches: Matches) -> dict[str, int]:
@@ -77,7 +81,7 @@ def effective(controls: Controls, matches: Matches) -> dict[str, int]:
     known = [(source, target, level) for source, target, level in matches if {source, target} <= counted]
     pairs = {(source, target) for source, target, _ in known}
     full_pairs = {(source, target) for source, target, level in known if level == 2}
-    below = {name: requirements_below(name, controls, counted) for name in counted if controls[name].is_group}
+    below = requirements_below(controls, counted)
     into: dict[str, list[str]] = {name: [] for name in counted}
     for source, target in pairs:
         into[target].append(source)
@@ -115,17 +119,13 @@ def conflicts(controls: Controls, matches: Matches) -> set[str]:
     """The controls whose assessment cannot be right beside what matches or assessments below them say."""
     counted = applicable(controls)
     found = effective(controls, matches)
+    below = requirements_below(controls, counted)
+    given = {target for source, target, level in matches if level == 2 and source in counted and found[source] == 2}
     against: set[str] = set()
     for name in counted:
         assessed = controls[name].assessed
-        given = any(
-            target == name and level == 2 and source in counted and found[source] == 2
-            for source, target, level in matches
-        )
-        if assessed in {0, 1} and given:
+        if assessed in {0, 1} and name in given:
             against.add(name)
-        if assessed == 2 and controls[name].is_group:
-            below = requirements_below(name, controls, counted)
-            if any(controls[one].assessed in {0, 1} for one in below):
-                against.add(name)
+        if assessed == 2 and any(controls[one].assessed in {0, 1} for one in below.get(name, ())):
+            against.add(name)
     return against
