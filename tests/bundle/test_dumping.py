@@ -121,6 +121,20 @@ OWN_ARRAYS = [array for array, table in ARRAYS.items() if table not in OPERATORS
 MATCH = {"id": "of-document", "sourceControlId": "sun.A.2", "targetControlId": "moon.A.2", "matchLevel": "PARTIAL"}
 # What a dump has that the world does not.
 MORE: dict[str, list[dict[str, Any]]] = {
+    "controlWordings": [
+        {
+            "id": "wording-sun",
+            "controlId": "sun.A.2",
+            "identifier": "A.2",
+            "name": "The sun is watched",
+            "description": "Before noon.",
+            "version": "1",
+            "validFrom": "2025-01-01T00:00:00.000Z",
+            "replacedAt": "2025-06-01T00:00:00.000Z",
+            "isEditorial": True,
+            "staleSince": "2025-06-01T00:00:00.000Z",
+        }
+    ],
     "baselines": [{"id": "base-sun", "frameworkId": "fw-sun", "name": "Morning", "description": "Before noon."}],
     "baselineControls": [{"id": "selected", "baselineId": "base-sun", "controlId": "sun.A.2"}],
     "mappingDocuments": [{"id": "doc-sun", "document": "urn:sun:map", "name": "Sun to moon", "version": "2"}],

@@ -82,6 +82,33 @@ def test_a_table_becomes_a_framework(normata: Run, folder: Path, form: str) -> N
     assert normata("check").code == 0
 
 
+def test_an_import_says_which_wordings_change_and_which_assessments_become_stale(normata: Run, folder: Path) -> None:
+    def imported(table: str, *options: str) -> list[str]:
+        (folder / "docks.csv").write_text(table, encoding="utf-8")
+        done = normata("import", "docks.csv", "--organization", "o", *options)
+        assert (done.code, done.err) == (0, "")
+        return done.out.splitlines()
+
+    assert normata("load", bundle_file(folder, {"organizations": [{"id": "o", "name": "Oh"}]})).code == 0
+    imported(TABLE)
+    assert normata("adopt", "o", "docks").code == 0
+    (folder / "said.csv").write_text("identifier,status\n1.1,FULL\n", encoding="utf-8")
+    assert normata("assess", "o", "--file", "said.csv").code == 0
+    assert not [line for line in imported(TABLE.replace("Locked at", "LOCKED  at")) if "wording" in line]
+    document = json.loads(normata("dump", "o").out)
+    [control] = [row["id"] for row in document["controls"] if row["identifier"] == "1.1"]
+    told = ["1 control has another wording:", f"  {control} Locked by day (name)"]
+    stale = f"assessments of o that become stale: 1 ({control})"
+    newer = TABLE.replace("at night", "by day")
+    assert imported(newer, "--dry-run")[-3:] == [*told, stale]
+    assert imported(newer, "--dry-run", "--editorial")[-2:] == told
+    assert imported(newer)[-3:] == [*told, stale]
+    assert imported(TABLE, "--editorial")[-1].endswith("Locked at night (name)")
+    [*_, last] = json.loads(normata("dump", "o").out)["controlWordings"]
+    assert (last["name"], last["isEditorial"], last["staleSince"]) == ("Locked by day", True, None)
+    assert normata("check").code == 0
+
+
 def test_an_import_for_an_organization_that_is_not_there(normata: Run, folder: Path) -> None:
     (folder / "docks.csv").write_text(TABLE, encoding="utf-8")
     assert normata("load", bundle_file(folder, {"organizations": [{"id": "o", "name": "Oh"}]})).code == 0

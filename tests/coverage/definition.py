@@ -5,8 +5,9 @@ Levels are 0 for NONE, 1 for PARTIAL and 2 for FULL.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 
 @dataclass(frozen=True)
@@ -129,3 +130,42 @@ def conflicts(controls: Controls, matches: Matches) -> set[str]:
         if assessed == 2 and any(controls[one].assessed in {0, 1} for one in below.get(name, ())):
             against.add(name)
     return against
+
+
+# --- Wordings
+
+
+@dataclass(frozen=True)
+class Imported:
+    """An import, and the text that a control then has."""
+
+    text: str
+    is_editorial: bool = False
+
+
+ASSESSED: Literal["assessed"] = "assessed"  # or confirmed
+Step: TypeAlias = Imported | Literal["assessed"]
+
+
+def is_reworded(story: Sequence[Step]) -> bool:
+    """Whether an assessment is stale because its control has another wording, after all that has happened."""
+    if ASSESSED not in story:
+        return False
+    last = len(story) - 1 - list(reversed(story)).index(ASSESSED)
+    before = [step for step in story[:last] if isinstance(step, Imported)]
+    holds_for = {words_of(before[-1].text)}
+    holds, current = True, words_of(before[-1].text)
+    for step in story[last + 1 :]:
+        assert isinstance(step, Imported)
+        following = words_of(step.text)
+        if following == current:
+            continue  # no other wording
+        if holds and step.is_editorial:
+            holds_for.add(following)  # whoever imports it says that it means the same
+        holds, current = following in holds_for, following
+    return not holds
+
+
+def words_of(text: str) -> str:
+    """A text without white space and letter case."""
+    return "".join(text.split()).casefold()

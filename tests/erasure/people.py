@@ -64,6 +64,15 @@ def join(service: Served) -> None:
             ],
             "notifications": [{"id": "note-ann", "organizationId": ALPHA, "userId": ANN, "createdAt": "2026-03-01"}],
             "mappingDocuments": [{"id": "mapping", "document": "A mapping", "name": "A mapping"}],
+            "controlWordings": [
+                {
+                    "id": "wording",
+                    "controlId": "sun.A.1",
+                    "identifier": "A.1",
+                    "name": "Small boats",
+                    "replacedAt": "2026-03-01",
+                }
+            ],
             "baselines": [{"id": "baseline", "frameworkId": "fw-sun", "name": "Small boats"}],
             "baselineControls": [{"id": "selected", "baselineId": "baseline", "controlId": "sun.A.1"}],
             "setAsideMatches": [

@@ -13,8 +13,8 @@ import pytest
 from normata.core.changes.unit_of_work import Actor, Change
 from normata.core.db.database import Database
 from normata.core.schema.wire import columns
-from normata.coverage.published import ConflictsFound, CoverageLost, RulesChanged
-from normata.frameworks.model import ControlCoverage, EffectiveCoverage
+from normata.coverage.published import ConflictsFound, CoverageLost, RulesChanged, WordingsChanged
+from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import NotificationPayload
 from normata.notifications.subscriber import RULES
@@ -55,6 +55,7 @@ def changes() -> Iterator[Change]:
         )
     yield CoverageLost("lose", EffectiveCoverage, ALPHA, controls=("sun.A.1", "moon.A.2"))
     yield ConflictsFound("conflict", EffectiveCoverage, ALPHA, controls=("sun.A.1", "moon.A.2"))
+    yield WordingsChanged("reword", Control, ALPHA, counts={}, stale=("sun.A.1", "moon.A.2"))
     yield RulesChanged("compute", ControlCoverage, ALPHA)
 
 

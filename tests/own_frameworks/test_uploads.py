@@ -128,6 +128,8 @@ def test_a_table_becomes_a_framework_of_ones_own(
         "retired": 0,
         "firstRetired": [],
         "returned": 0,
+        "reworded": 0,
+        "firstReworded": [],
         "omitted": [],
     }
     assert catalog(database, framework_id) == BERTHS

@@ -65,6 +65,8 @@ def admin(postgres_url: str) -> Iterator[Session]:
                 f" '{organization}')",
                 "INSERT INTO baseline_control (id, baseline_id, control_id, organization_id) VALUES"
                 f" ('{organization}', '{organization}', 'sun.A.1', '{organization}')",
+                "INSERT INTO control_wording (id, control_id, identifier, name, replaced_at, is_editorial,"
+                f" organization_id) VALUES ('{organization}', 'sun.A.1', 'x', 'x', now(), false, '{organization}')",
                 f"INSERT INTO upgrade_change VALUES ('{organization}', 'sun.A.1', 'FOLLOWS', NULL, 'FULL', now())",
             )
         yield everything

@@ -219,9 +219,9 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     noted = {"archive_entry", "short_id_counter", "idempotency_key", "job"}
     people = {"user_account", "membership", "organization", "invitation", "access_token"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
-    signing_in = {"session", "password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count"}
-    signing_in |= {"sign_in_link"}
-    assert rights(admin, "INSERT") == columns(*followed, *own, *records, *noted, *people, *signing_in)
+    people |= {"session", "password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count"}
+    people |= {"sign_in_link"}
+    assert rights(admin, "INSERT") == columns("control_wording", *followed, *own, *records, *noted, *people)
     fixed = {(name, "id") for name in (*own, *records)} | {(name, "organization_id") for name in records}
     fixed |= {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
     fixed |= {("framework", "organization_id"), ("control", "framework_id")}
@@ -240,6 +240,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *((table, "used_at") for table in ("sign_in_link", "sign_in_attempt")),
         *(("sign_in_count", name) for name in ("count", "expires_at")),
         ("framework_adoption", "baseline_id"),
+        ("control_wording", "stale_since"),
         ("list_revision", "revision"),
         ("notification", "read_at"),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank", "applies", "conflict")),

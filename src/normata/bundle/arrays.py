@@ -13,6 +13,7 @@ from normata.frameworks.model import (
     MappingDocument,
     SetAsideMatch,
 )
+from normata.frameworks.wording_model import ControlWording
 from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
@@ -28,6 +29,7 @@ _TABLES: tuple[type[Table], ...] = (
     Membership,
     Framework,
     Control,
+    ControlWording,
     Baseline,
     BaselineControl,
     MappingDocument,

@@ -16,6 +16,7 @@ from normata.core.schema.wire import as_wire
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlMatch, Framework, MappingDocument, SetAsideMatch
 from normata.frameworks.visibility import baseline_visible_to, match_visible_to
+from normata.frameworks.wording_model import ControlWording
 from normata.identity.model import Organization
 from normata.tables import Table
 
@@ -94,6 +95,9 @@ _BELONG: Mapping[type[Table], Callable[[], ColumnElement[bool]]] = {
     Organization: lambda: sql_table(Organization).c.id == _ORGANIZATION,
     Framework: lambda: sql_table(Framework).c.id.in_(_frameworks()),
     Control: lambda: sql_table(Control).c.framework_id.in_(_frameworks()),
+    ControlWording: lambda: sql_table(ControlWording).c.control_id.in_(
+        select(sql_table(Control).c.id).where(sql_table(Control).c.framework_id.in_(_frameworks()))
+    ),
     Baseline: _baselines,
     BaselineControl: lambda: sql_table(BaselineControl).c.baseline_id.in_(
         select(sql_table(Baseline).c.id).where(_baselines())

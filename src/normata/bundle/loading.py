@@ -19,7 +19,8 @@ from normata.core.changes.validity import make_valid
 from normata.core.changes.writing import write
 from normata.core.schema.table import sql_table
 from normata.coverage.recompute import Changes, affected_organizations, lock_coverage, recompute
-from normata.frameworks.model import Control, ControlCoverage, ControlMatch
+from normata.coverage.rewording import Rewording, record_rewording, reworded_controls
+from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
 from normata.frameworks.rules import RULES, count_controls, retirements
 from normata.tables import Table
 
@@ -33,13 +34,15 @@ def load(
     *,
     sync: bool = False,
     faults: Sequence[Fault] = (),
+    rewording: Rewording | None = None,
 ) -> dict[str, RowCounts]:
     """Insert or update all ``rows`` by id, and return the row counts by array.
 
     A field that a row leaves out stays as it is, or gets its default if the row is new. ``progress`` gets the step, the
     number of rows done, and their total. With ``sync``, new and changed frameworks get the time of their last
     synchronization with their source. ``faults`` are those of reading the input: if there are any, the rows are only
-    checked. Raises FaultyInput with all faults, and then writes nothing.
+    checked. ``rewording`` is null if the rows are no catalog; else it gets the controls whose wording changes, and the
+    earlier wordings are stored. Raises FaultyInput with all faults, and then writes nothing.
     """
     unit.lock("content")
     found = list(faults)
@@ -63,6 +66,9 @@ def load(
     for organization_id in affected:
         lock_coverage(unit, organization_id)
     _write(unit, groups, progress, "import" if sync else "load")
+    if rewording is not None:
+        rewording.controls = reworded_controls(groups.get(Control, ()), groups.get(Framework, ()))
+        record_rewording(unit, rewording)
     affected = affected_organizations(unit, changes)  # again, with the adoptions that were just written
     unit.extend_reach(affected)
     # The statements that compute coverage need current statistics of these tables.

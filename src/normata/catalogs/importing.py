@@ -16,6 +16,7 @@ from normata.catalogs.unknown import LeftOut, rows_to_load
 from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.source import Fault
 from normata.core.changes.unit_of_work import UnitOfWork
+from normata.coverage.rewording import Rewording
 
 
 @dataclass(slots=True)
@@ -31,6 +32,7 @@ class Outcome:
     framework_ids: list[str]
     unknown: list[LeftOut]
     retirement: Retirement = field(default_factory=Retirement)
+    rewording: Rewording = field(default_factory=Rewording)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -41,13 +43,15 @@ def import_for_all(
     *,
     skip_unknown: bool,
     option: str = "--skip-unknown",
+    editorial: bool = False,
     faults: Sequence[Fault] = (),
 ) -> Outcome:
     """Import published rows as centralized.
 
     With ``skip_unknown``, mappings that name unknown controls are left out; ``option`` is the sender's name of that
-    option. ``progress`` gets the step, the number of rows done, and their total. If reading has found ``faults``, the
-    rows are only checked. Raises FaultyInput with all faults.
+    option. If the import is ``editorial``, changed wordings make no assessment stale. ``progress`` gets the step, the
+    number of rows done, and their total. If reading has found ``faults``, the rows are only checked. Raises FaultyInput
+    with all faults.
     """
     unit.lock("content")  # what is stored now must still be stored when the rows are written
     stored, left_out = StoredCatalogs(unit), Counter(published.left_out)
@@ -58,7 +62,8 @@ def import_for_all(
     rows += baselines
     retirement = retire(unit, rows, unit.moment)
     rows += [*retirement.rows, *retired_selections(unit, rows, unit.moment)]
-    row_counts = load(unit, rows, progress, sync=True, faults=faults)
+    rewording = Rewording(editorial)
+    row_counts = load(unit, rows, progress, sync=True, faults=faults, rewording=rewording)
     of_rows = {"frameworks": "id", "baselines": "frameworkId"}
     framework_ids = [row.values[of_rows[row.array]] for row in rows if row.array in of_rows]
-    return Outcome(row_counts, list(dict.fromkeys(framework_ids)), unknown, retirement, +left_out)
+    return Outcome(row_counts, list(dict.fromkeys(framework_ids)), unknown, retirement, rewording, +left_out)

@@ -27,6 +27,7 @@ from normata.core.schema.fields import MatchLevel, Name
 from normata.core.schema.paging import OrganizationQuery, Query, QueryFlag
 from normata.core.schema.wire import Wire
 from normata.coverage.recompute import COVERAGE_WRITES
+from normata.coverage.rewording import WORDING_WRITES
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlMatch, Framework, MappingDocument
 from normata.identity.organization_lookup import one_of
@@ -45,6 +46,10 @@ class CatalogImportQuery(Query):
     ] = None
     skip_unknown: Annotated[
         QueryFlag, Field(description="Whether to skip mappings of unknown controls, instead of refusing them.")
+    ] = False
+    editorial: Annotated[
+        QueryFlag,
+        Field(description="Whether changed wordings mean the same: then no assessment becomes stale by them."),
     ] = False
 
 
@@ -76,6 +81,15 @@ class ImportRetired(Wire):
     match_level: MatchLevel
 
 
+class ImportReworded(Wire):
+    """A control whose wording changes."""
+
+    id: str
+    identifier: str
+    name: str
+    changed: list[str] = Field(description="What is worded otherwise: `identifier`, `name`, `description`.")
+
+
 class ImportOmission(Wire):
     """A part of a file that Normata does not import, such as translations."""
 
@@ -99,6 +113,11 @@ class ImportResult(Wire):
     retired: int = Field(description="The number of matches that this version of their mapping does not have any more.")
     first_retired: list[ImportRetired] = Field(description=f"The first {_MAX_REPORTED} of these matches.")
     returned: int = Field(description="The number of matches that were retired and are in this version again.")
+    reworded: int = Field(
+        description="The number of existing controls whose identifier, name or description has other words. White space"
+        " and letter case do not count."
+    )
+    first_reworded: list[ImportReworded] = Field(description=f"The first {_MAX_REPORTED} of these controls.")
     omitted: list[ImportOmission] = Field(description="What the file has and Normata does not keep, by sort.")
 
 
@@ -132,6 +151,7 @@ def _take_as_own(unit: UnitOfWork, request: Request) -> dict[str, Any]:
             name=query.name,
             skip_unknown=query.skip_unknown,
             option=_SKIP_UNKNOWN,
+            editorial=query.editorial,
             planned=request.plan,
         )
     return _result(outcome)
@@ -142,7 +162,12 @@ def _take_for_all(unit: UnitOfWork, request: Request) -> dict[str, Any]:
     upload: uploads.Upload = request.body
     with _first_faults():
         outcome = import_for_all(
-            unit, upload.published, skip_unknown=query.skip_unknown, option=_SKIP_UNKNOWN, faults=upload.faults
+            unit,
+            upload.published,
+            skip_unknown=query.skip_unknown,
+            option=_SKIP_UNKNOWN,
+            editorial=query.editorial,
+            faults=upload.faults,
         )
     return _result(outcome)
 
@@ -162,7 +187,7 @@ def _first_faults() -> Iterator[None]:
 
 def _result(outcome: Outcome) -> dict[str, Any]:
     every = {array: outcome.row_counts.get(array, RowCounts()) for array in _ARRAYS}
-    retired = outcome.retirement.matches
+    retired, reworded = outcome.retirement.matches, outcome.rewording.controls
     return {
         "frameworkIds": outcome.framework_ids,
         **{
@@ -182,6 +207,16 @@ def _result(outcome: Outcome) -> dict[str, Any]:
             for one in retired[:_MAX_REPORTED]
         ],
         "returned": outcome.retirement.returned,
+        "reworded": len(reworded),
+        "firstReworded": [
+            {
+                "id": one.id,
+                "identifier": one.after.identifier,
+                "name": one.after.name,
+                "changed": one.differing,
+            }
+            for one in reworded[:_MAX_REPORTED]
+        ],
         "omitted": [{"name": name, "count": count} for name, count in sorted(outcome.left_out.items())],
     }
 
@@ -198,6 +233,8 @@ _RESULT = {
     "retired": 0,
     "firstRetired": [],
     "returned": 0,
+    "reworded": 0,
+    "firstReworded": [],
     "omitted": [],
 }
 _LARGEST = 16 * 2**20  # bytes
@@ -223,6 +260,7 @@ _WRITES = (
     every_column_of(MappingDocument),
     insert_of(ControlMatch),
     every_column_of(ControlMatch),
+    *WORDING_WRITES,
     *COVERAGE_WRITES,
 )
 
@@ -245,6 +283,8 @@ an import changes nothing, and importing a newer version updates the existing ro
 become the organization's own matches, between its own imports and the frameworks that it can see. An OSCAL profile
 becomes the organization's own baseline of a centralized framework; `omitted` counts what it sets or alters, which is
 not imported.
+
+If an existing control gets another wording, its assessment becomes stale (`WORDING_CHANGED`), unless `editorial=true`.
 
 Either everything is stored or nothing: then the first {_MAX_REPORTED} faults are reported, each with its place.
 `dryRun=true` reports what would be stored. An organization has one import at a time, dry runs included: meanwhile
@@ -275,9 +315,9 @@ others are answered 409 `import_in_progress`.""",
         description=f"""\
 Accepts the same body as `POST /imports/`, from an operator of the instance. The imported framework becomes centralized,
 with the ids of its publisher: all organizations see it and may adopt it. An OSCAL profile becomes a baseline of the
-centralized framework of its catalog, for all. The effective coverage of organizations that
-have adopted it is updated in the same transaction, and their admins are notified of lost coverage. The operator sees
-nothing of that, neither in the response nor in a dry run.
+centralized framework of its catalog, for all. The effective coverage of organizations that have adopted it is updated
+in the same transaction, and their admins are notified of lost coverage, and of assessments that become stale because
+their controls are worded otherwise. The operator sees nothing of that, neither in the response nor in a dry run.
 
 Either everything is stored or nothing: then the first {_MAX_REPORTED} faults are reported, each with its place.
 `normata import` does the same on the command line. There is one such request at a time, dry runs included: meanwhile

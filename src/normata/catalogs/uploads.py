@@ -28,6 +28,7 @@ from normata.core.changes.writing import BODY, new_and_changed, write
 from normata.core.db.transaction import batches
 from normata.core.schema.table import Table, sql_table
 from normata.coverage.recompute import MATTERS, Touched, lock_coverage
+from normata.coverage.rewording import RewordedControl, Rewording, record_rewording, reworded_controls
 from normata.errors import ImportInProgress
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption, MappingDocument
@@ -77,6 +78,7 @@ class Plan:
     unknown: Sequence[LeftOut]
     retirement: Retirement
     left_out: Mapping[str, int]
+    reworded: Sequence[RewordedControl]
 
 
 def plan(
@@ -129,7 +131,8 @@ def plan(
     make_valid(unit, groups, own_rules=RULES, stamped=("last_sync_at",))
     if faults:
         raise FaultyInput(faults)
-    return Plan(basis, groups, unknown, retirement, +left_out)
+    reworded = reworded_controls(groups[Control], groups[Framework])
+    return Plan(basis, groups, unknown, retirement, +left_out, reworded)
 
 
 def take(
@@ -140,13 +143,15 @@ def take(
     name: str | None = None,
     skip_unknown: bool = False,
     option: str = "--skip-unknown",
+    editorial: bool = False,
     planned: Plan | None = None,
 ) -> Outcome:
     """Import an upload as the organization's own.
 
     ``name`` overrides the name of its framework. With ``skip_unknown``, mappings that name unknown controls are left
     out; ``option`` is the sender's name of that option. Rows of an earlier upload are found again, and changed if they
-    differ; matches that its mapping no longer has are retired. The plan in ``planned`` is used unless the organization
+    differ; matches that its mapping no longer has are retired. If the upload is ``editorial``, changed wordings make no
+    assessment stale. The plan in ``planned`` is used unless the organization
     has changed since. Raises NotFound, InsufficientRole, FaultyInput, and ImportInProgress if another process imports
     for the organization.
     """
@@ -158,11 +163,12 @@ def take(
     if current is None or current.basis != _basis(unit, organization_id):
         current = plan(unit, organization_id, upload, name=name, skip_unknown=skip_unknown, option=option)
     row_counts = {array: RowCounts.of(good(current.groups[table])) for array, table in _TABLES.items()}
-    _write(unit, organization_id, current.groups)
+    rewording = Rewording(editorial, current.reworded)
+    _write(unit, organization_id, current.groups, rewording)
     framework_ids = [row.id for row in current.groups[Framework]]
     framework_ids += [row.final["framework_id"] for row in current.groups[Baseline]]
     framework_ids = list(dict.fromkeys(framework_ids))
-    return Outcome(row_counts, framework_ids, [*current.unknown], current.retirement, current.left_out)
+    return Outcome(row_counts, framework_ids, [*current.unknown], current.retirement, rewording, current.left_out)
 
 
 def _basis(unit: UnitOfWork, organization_id: str) -> str:
@@ -174,7 +180,9 @@ def _basis(unit: UnitOfWork, organization_id: str) -> str:
     return current_revision(unit, organization_id, "controls")
 
 
-def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], Sequence[PendingRow]]) -> None:
+def _write(
+    unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], Sequence[PendingRow]], rewording: Rewording
+) -> None:
     written = {table: [*chain(*new_and_changed(rows))] for table, rows in groups.items()}
     if not any(written.values()):
         return
@@ -193,6 +201,7 @@ def _write(unit: UnitOfWork, organization_id: str, groups: Mapping[type[Table], 
     if stores:
         for table, rows in groups.items():
             write(unit, table, rows)
+        record_rewording(unit, rewording)
     # Thousands of rows are one event, that of the organization, and one of each framework that is new or changed.
     counts = {table.array: RowCounts.of(rows).written() for table, rows in written.items() if rows}
     if matches:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from normata.catalogs.unknown import LeftOut
     from normata.core.changes.source import Fault
     from normata.core.changes.unit_of_work import UnitOfWork
+    from normata.coverage.rewording import Rewording
 
 _ENDINGS = frozenset((".csv", ".json", ".xlsx", ".yaml", ".yml"))
 _SHOWN = 50  # matches that are listed
@@ -73,6 +74,10 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
         str | None,
         typer.Option(help="The name of the framework of a table. Default: the name of the file.", show_default=False),
     ] = None,
+    editorial: Annotated[
+        bool,
+        typer.Option("--editorial", help="Changed wordings mean the same: no assessment becomes stale by them."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")] = False,
     database: DatabaseOption = None,
 ) -> None:
@@ -103,10 +108,13 @@ def import_(  # noqa: PLR0917 - Typer makes options of them
 
         def work(unit: UnitOfWork) -> Outcome:
             if organization is None:
-                outcome = import_for_all(unit, published, report_progress, skip_unknown=skip_unknown)
+                outcome = import_for_all(
+                    unit, published, report_progress, skip_unknown=skip_unknown, editorial=editorial
+                )
             else:
                 owner = find(unit, organization)
-                outcome = uploads.take(unit, owner, uploads.Upload(published), skip_unknown=skip_unknown)
+                upload = uploads.Upload(published)
+                outcome = uploads.take(unit, owner, upload, skip_unknown=skip_unknown, editorial=editorial)
             if dry_run:
                 raise _DryRun(outcome)
             return outcome
@@ -149,6 +157,8 @@ def _report(outcome: Outcome, unfit: Sequence[Fault]) -> None:
         echo(line)
     if outcome.retirement.returned:
         echo(f"{outcome.retirement.returned:,} retired matches are back")
+    for line in _about_reworded(outcome.rewording):
+        echo(line)
     for file in dict.fromkeys(fault.file for fault in unfit):
         faults = [fault for fault in unfit if fault.file == file]
         more = f" (and {len(faults) - 1:,} more faults)" if len(faults) > 1 else ""
@@ -165,6 +175,19 @@ def _about_retired(retired: Sequence[RetiredMatch]) -> Iterator[str]:
             yield f"  {one.source} → {one.target} ({one.level})"
         if len(found) > _SHOWN:
             yield f"  and {len(found) - _SHOWN:,} more"
+
+
+def _about_reworded(rewording: Rewording) -> Iterator[str]:
+    count = len(rewording.controls)
+    if count:
+        yield f"{count:,} {'control has' if count == 1 else 'controls have'} another wording:"
+        for one in rewording.controls[:_SHOWN]:
+            yield f"  {one.id} {one.after.name} ({', '.join(one.differing)})"
+        if count > _SHOWN:
+            yield f"  and {count - _SHOWN:,} more"
+    for organization_id, controls in rewording.stale.items():
+        named = ", ".join([*controls[:_SHOWN], *(["…"] if len(controls) > _SHOWN else [])])
+        yield f"assessments of {organization_id} that become stale: {len(controls):,} ({named})"
 
 
 def _write_left_out(path: Path, skipped: Sequence[LeftOut]) -> None:

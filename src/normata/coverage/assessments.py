@@ -20,7 +20,7 @@ from normata.core.schema.fields import CoverageStatus, Identifier, Reasons, Text
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.wire import Input, Wire
 from normata.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
-from normata.coverage.staleness import LAPSED_AT, LAPSED_STATUS, STALE, Staleness, staleness
+from normata.coverage.staleness import ASSESSED_AT, LAPSED_AT, LAPSED_STATUS, REWORDED_AT, STALE, Staleness, staleness
 from normata.errors import InUse, NotFound
 from normata.frameworks.baseline_model import Baseline
 from normata.frameworks.baselines import leaves_out, outside_to_wire
@@ -41,10 +41,7 @@ _WIRE_NAMES = {name: to_camel(name) for name in ASSESSMENT_COLUMNS}  # made once
 # What follows for an assessment from when it was made, and from its review.
 REVIEW_COLUMNS = ("assessed_at", "review_due_at", "lapsed_status", "lapsed_at")
 
-_NOT_ASSESSED: Mapping[str, Any] = {
-    **dict.fromkeys(ASSESSMENT_COLUMNS),
-    "reasons": [],
-}
+_NOT_ASSESSED: Mapping[str, Any] = {**dict.fromkeys(ASSESSMENT_COLUMNS), "reasons": []}
 _NOT_REVIEWED: Mapping[str, Any] = dict.fromkeys(REVIEW_COLUMNS)
 
 ASSESSMENT_WRITES: tuple[Write, ...] = (
@@ -108,7 +105,7 @@ class Assessment(Wire):
     note: str | None
     review_by: Timestamp | None
     updated_at: str | None = Field(description="When it was last said; null if nothing is.")
-    assessed_at: Timestamp | None = Field(description="When the status was last set or confirmed.")
+    assessed_at: Timestamp | None = Field(description=ASSESSED_AT)
     stale: list[Staleness] = Field(description=STALE)
     lapsed_status: CoverageStatus | None = Field(description=LAPSED_STATUS)
     lapsed_at: Timestamp | None = Field(description=LAPSED_AT)
@@ -205,10 +202,12 @@ def assess(
 def _reviewed(
     before: Mapping[str, Any], reviewed: Mapping[str, Any], after: Mapping[str, Any], unit: UnitOfWork
 ) -> dict[str, Any]:
-    """The review columns of a changed assessment: with another status it is assessed now, and has not lapsed."""
+    """The review columns of a changed assessment: with another status, or else decision, it is assessed now."""
     row = {**after, **reviewed}
     if after["coverage_status"] != before["coverage_status"]:
         row |= {"assessed_at": unit.moment, "lapsed_status": None, "lapsed_at": None}
+    elif row["coverage_status"] is row["lapsed_status"] is None and after["is_applicable"] != before["is_applicable"]:
+        row["assessed_at"] = unit.moment
     ControlCoverage.derive(row)
     return {name: row[name] for name in REVIEW_COLUMNS}
 
@@ -356,6 +355,7 @@ _ROWS = (
         _FRAMEWORK.c.slug.label("framework_slug"),
         _STATEMENT.c.id.label("assessment_id"),
         *(_STATEMENT.c[name] for name in (*ASSESSMENT_COLUMNS, *REVIEW_COLUMNS, "created_at", "updated_at")),
+        REWORDED_AT.label("reworded_at"),
         _EFFECTIVE.c.status.label("effective"),
         _EFFECTIVE.c.is_indirect,
         _EFFECTIVE.c.applies,

@@ -15,6 +15,7 @@ from normata.coverage.assessments import Assessment, assessed_to_wire, read_asse
 from normata.coverage.conflicts import CONFLICT_DESCRIPTION, Conflict
 from normata.coverage.coverage_list import CoveringMatch
 from normata.coverage.exclusion import EXCLUDED_BY, ExcludingGroup, excluded_by
+from normata.coverage.wordings import ControlWordings, control_wordings
 from normata.frameworks import control_list, control_wire
 from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference
 from normata.frameworks.model import Control
@@ -95,6 +96,42 @@ coverage.""",
         answer=ControlDetails,
         answer_description="The control.",
         example=_CONTROL_DETAILS,
+    ),
+    ReadOperation(
+        path="/controls/{id}/wordings/",
+        operation_id="getWordings",
+        tag="Frameworks",
+        summary="Get the earlier wordings of a control",
+        description="""\
+The wording of a control of an adopted framework, and those that it had before imports changed them: its identifier,
+name and description. A difference of white space or letter case is no other wording.
+
+An assessment that was made on an earlier wording is stale, with the reason `WORDING_CHANGED`, unless every change since
+was editorial or the control has the same wording again. `isAssessed` marks the wording that it was made on.""",
+        about=Control,
+        id_description="The id of the control.",
+        query=OrganizationQuery,
+        build=lambda transaction, request: control_wordings(transaction, request.organization_id, request.id),
+        answer=ControlWordings,
+        answer_description="The wording of the control, and the earlier ones.",
+        example={
+            "id": "iso-27001-2022:A.5.11",
+            "identifier": "A.5.11",
+            "name": "Return of assets",
+            "description": "Everybody gives back what belongs to the organization, and signs for it.",
+            "isStale": True,
+            "earlier": [
+                {
+                    "identifier": "A.5.11",
+                    "name": "Return of assets",
+                    "description": "Everybody gives back what belongs to the organization.",
+                    "version": "1",
+                    "replacedAt": "2026-11-20T09:14:03.120Z",
+                    "isEditorial": False,
+                    "isAssessed": True,
+                }
+            ],
+        },
     ),
     ListOperation(
         path="/coverage/",

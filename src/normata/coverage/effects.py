@@ -19,7 +19,7 @@ from normata.core.schema.table import sql_table
 from normata.coverage.conflicts import Conflict
 from normata.coverage.engine import Level
 from normata.coverage.incremental import Ranked
-from normata.coverage.published import CoverageMoved
+from normata.coverage.published import CoverageMoved, WordingsChanged
 from normata.coverage.staleness import staleness
 from normata.frameworks.model import ControlCoverage, EffectiveCoverage
 from normata.frameworks.named_controls import named_controls
@@ -64,6 +64,8 @@ def coverage_effects(unit: UnitOfWork, shown: Shown) -> dict[str, Any]:
         if isinstance(change, CoverageMoved):
             _follow(levels, organization_id, change.levels)
             _follow(conflicts, organization_id, change.conflicts)
+        elif isinstance(change, WordingsChanged):
+            stale += ((organization_id, control) for control in change.stale)
         elif change.table is ControlCoverage and change.row is not None and _becomes_stale(change, unit.moment):
             stale.append((organization_id, change.row["control_id"]))
     changed = [place for place, (before, after) in levels.items() if before != after]
@@ -95,7 +97,7 @@ def _becomes_stale(change: Change, moment: str) -> bool:
 
 
 def _is_stale(row: Mapping[str, Any] | None, moment: str) -> bool:
-    columns = ("review_due_at", "assessed_at", "lapsed_at")
+    columns = ("review_due_at", "assessed_at", "lapsed_at", "reworded_at")  # the last of imports alone, which say so
     return row is not None and bool(staleness(SimpleNamespace(**{name: row.get(name) for name in columns}), moment))
 
 

@@ -14,7 +14,7 @@ from normata.coverage.assessments import ASSESSMENT_COLUMNS, REVIEW_COLUMNS
 from normata.coverage.engine import Level
 from normata.coverage.explained import Assessment, ControlName, FrameworkName, Lift, Match, Premise, Step
 from normata.coverage.graph import Node, View
-from normata.coverage.staleness import staleness
+from normata.coverage.staleness import REWORDED_AT, staleness
 from normata.frameworks.counting import match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
 
@@ -68,7 +68,7 @@ class Names:
         if row is None:
             return None
         values = row._asdict()
-        del values["review_due_at"]
+        del values["review_due_at"], values["reworded_at"]
         return Assessment(**values, stale=staleness(row, now()))
 
     def steps(self, view: View, proof: Sequence[proofs.ProofStep]) -> list[Step]:
@@ -138,6 +138,8 @@ _MATCHES = (
     )
     .order_by(_MATCH.c.match_level, _MATCH.c.organization_id.is_not(None), _MATCH.c.id)
 )
-_STATEMENTS = select(_STATEMENT.c.id, *(_STATEMENT.c[name] for name in (*ASSESSMENT_COLUMNS, *REVIEW_COLUMNS))).where(
-    _STATEMENT.c.organization_id == _ORGANIZATION, _STATEMENT.c.control_id == bindparam("control")
-)
+_STATEMENTS = select(
+    _STATEMENT.c.id,
+    *(_STATEMENT.c[name] for name in (*ASSESSMENT_COLUMNS, *REVIEW_COLUMNS)),
+    REWORDED_AT.label("reworded_at"),
+).where(_STATEMENT.c.organization_id == _ORGANIZATION, _STATEMENT.c.control_id == bindparam("control"))

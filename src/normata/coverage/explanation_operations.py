@@ -17,7 +17,7 @@ from normata.coverage.conflicts import CONFLICT_DESCRIPTION, Conflict
 from normata.coverage.exclusion import EXCLUDED_BY, ExcludingGroup
 from normata.coverage.explain import explain
 from normata.coverage.explained import MAX_SHOWN
-from normata.coverage.staleness import LAPSED_AT, LAPSED_STATUS, STALE, Staleness
+from normata.coverage.staleness import ASSESSED_AT, LAPSED_AT, LAPSED_STATUS, STALE, Staleness
 from normata.errors import NotFound
 from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference
 from normata.frameworks.control_wire import MatchMapping
@@ -53,7 +53,7 @@ class ExplainedAssessment(Wire):
     owner_id: str | None
     note: str | None
     review_by: Timestamp | None
-    assessed_at: Timestamp | None = Field(description="When the status was last set or confirmed.")
+    assessed_at: Timestamp | None = Field(description=ASSESSED_AT)
     stale: list[Staleness] = Field(description=STALE)
     lapsed_status: CoverageStatus | None = Field(description=LAPSED_STATUS)
     lapsed_at: Timestamp | None = Field(description=LAPSED_AT)

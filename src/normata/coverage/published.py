@@ -1,6 +1,6 @@
 """What bringing coverage up to date publishes: bulk changes, each of one organization.
 
-They are no events. Notifications and dry runs follow from them.
+Notifications and dry runs follow from them. Only changed wordings are an event.
 """
 
 from __future__ import annotations
@@ -43,6 +43,16 @@ class CoverageMoved(Change):
 
     levels: Mapping[str, tuple[Level, Level]] = field(default_factory=dict)
     conflicts: Mapping[str, tuple[Conflict | None, Conflict | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WordingsChanged(Change):
+    """An import has changed the wording of controls of frameworks that the organization has adopted.
+
+    ``stale`` has the ids of the controls whose assessments are stale by that. Its ``counts`` make it an event.
+    """
+
+    stale: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, and_, func, or_
+from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from normata.core.schema.fields import Timestamp
+from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
 from normata.frameworks.model import ControlCoverage
+from normata.frameworks.wording_model import ControlWording
 
 REVIEW_OVERDUE = "REVIEW_OVERDUE"
+WORDING_CHANGED = "WORDING_CHANGED"
 STALE = "Why the assessment is stale; empty if it is not. To confirm it, or another `coverageStatus`, ends that."
+ASSESSED_AT = "When the status was last set or confirmed; without a status, when it was decided whether it applies."
 LAPSED_STATUS = "The status of an assessment that has lapsed: it counts no more, and `coverageStatus` is null."
 LAPSED_AT = "The moment from which on the status should not count; null if it counts."
 
@@ -24,19 +28,55 @@ class Staleness(Wire):
     """A reason for which an assessment is stale."""
 
     reason: str = Field(
-        description="`REVIEW_OVERDUE`: its `reviewBy` has passed, and it was neither assessed nor confirmed since.",
-        json_schema_extra={"x-extensible-enum": [REVIEW_OVERDUE]},
+        description="`REVIEW_OVERDUE`: its `reviewBy` has passed, and it was neither assessed nor confirmed since."
+        " `WORDING_CHANGED`: an import has changed the identifier, name or description of the control since it was"
+        " assessed or confirmed; `GET /controls/{id}/wordings/` has the earlier text.",
+        json_schema_extra={"x-extensible-enum": [REVIEW_OVERDUE, WORDING_CHANGED]},
     )
     since: Timestamp = Field(description="Since when. A plain date passes when its day ends.")
 
 
+_WORDING, _ASSESSMENT = sql_table(ControlWording), sql_table(ControlCoverage)
+
+# When an assessment was made, or confirmed last: on the wording that the control had then.
+ASSESSED_ON = func.coalesce(_ASSESSMENT.c.assessed_at, _ASSESSMENT.c.created_at)
+# The condition that it judges the control: that somebody answers for a control says nothing of its wording.
+HAS_ASSESSED = or_(
+    _ASSESSMENT.c.coverage_status.is_not(None),
+    _ASSESSMENT.c.lapsed_status.is_not(None),
+    _ASSESSMENT.c.is_applicable.is_not(None),
+)
+# Since when the wording of its control is another one than it was made on; null if it is not. It is called
+# ``reworded_at`` in the rows of :func:`staleness`. What is made in the moment of an import was made before it.
+REWORDED_AT: ColumnElement[str | None] = (
+    select(func.max(_WORDING.c.stale_since))
+    .where(
+        _WORDING.c.control_id == _ASSESSMENT.c.control_id,
+        _WORDING.c.stale_since.is_not(None),
+        or_(_WORDING.c.valid_from.is_(None), _WORDING.c.valid_from < ASSESSED_ON),
+        or_(ASSESSED_ON.is_(None), _WORDING.c.replaced_at >= ASSESSED_ON),
+        HAS_ASSESSED,
+    )
+    .correlate(_ASSESSMENT)
+    .scalar_subquery()
+)
+
+
+def is_made_on(valid_from: str | None, replaced_at: str, made_at: str | None) -> bool:
+    """Whether an assessment of a time was made on a wording, as :data:`REWORDED_AT` has it."""
+    if made_at is None:
+        return valid_from is None
+    return (valid_from is None or valid_from < made_at) and made_at <= replaced_at
+
+
 def staleness(row: Any, moment: str) -> list[dict[str, Any]]:
-    """The members of :class:`Staleness` of an assessment with review_due_at, assessed_at and lapsed_at."""
+    """The members of :class:`Staleness` of an assessment with review_due_at, assessed_at, lapsed_at and reworded_at."""
     since = row.lapsed_at
     if since is None and row.review_due_at is not None and row.review_due_at <= moment:
         is_reviewed = row.assessed_at is not None and row.assessed_at >= row.review_due_at
         since = None if is_reviewed else row.review_due_at
-    return [] if since is None else [{"reason": REVIEW_OVERDUE, "since": since}]
+    reasons = ((REVIEW_OVERDUE, since), (WORDING_CHANGED, row.reworded_at))
+    return [{"reason": reason, "since": since} for reason, since in reasons if since is not None]
 
 
 def is_overdue(moment: ColumnElement[str]) -> ColumnElement[bool]:
@@ -51,4 +91,6 @@ def is_overdue(moment: ColumnElement[str]) -> ColumnElement[bool]:
 
 def is_stale(moment: ColumnElement[str]) -> ColumnElement[bool]:
     """The condition that an assessment is stale at a moment; it is never null."""
-    return func.coalesce(or_(ControlCoverage.lapsed_at.is_not(None), is_overdue(moment)), False)
+    return func.coalesce(
+        or_(ControlCoverage.lapsed_at.is_not(None), is_overdue(moment), REWORDED_AT.is_not(None)), False
+    )

@@ -16,6 +16,7 @@ from normata.core.db.transaction import batches
 from normata.core.schema.table import sql_table
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework, FrameworkAdoption
+from normata.frameworks.wording_model import ControlWording
 
 
 def _check_frameworks(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
@@ -40,6 +41,13 @@ def _check_controls(unit: UnitOfWork, rows: Sequence[PendingRow], references: Re
         for row in controls:
             _check_parent(row, parents, rooted, references)
         _place(unit, framework_id, controls)
+
+
+def _check_wordings(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
+    """Set the organization of wordings to that of their control."""
+    for row in rows:
+        control = references.get("control", row.final["control_id"]) or {}
+        row.final["organization_id"] = control.get("organization_id")
 
 
 def _check_baselines(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
@@ -142,6 +150,7 @@ def _note_assessed(row: PendingRow, moment: str) -> None:
 RULES: OwnRules = {
     Framework: _check_frameworks,
     Control: _check_controls,
+    ControlWording: _check_wordings,
     Baseline: _check_baselines,
     BaselineControl: _check_baseline_controls,
     FrameworkAdoption: _check_adoptions,

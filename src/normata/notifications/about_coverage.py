@@ -4,8 +4,9 @@ The owner of an assessment is notified when it is assigned, and reminded of its 
 lost anywhere. So admins and owners are notified of all lost coverage, and members with an open task about an assessment
 of that control. Each is notified once of a change, however many controls it affects. Categories are left out, as in
 reports: they lose what the controls below them lose. The owner of the assessment is notified of a conflict, or the
-admins and owners if it has none. If an upgrade has changed coverage, admins and owners are notified of that once, and
-of nothing else.
+admins and owners if it has none. If changed wordings make assessments stale, admins and owners are notified of all of
+them, and the owner of an assessment of that one. If an upgrade has changed coverage, admins and owners are notified of
+that once, and of nothing else.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sqlalchemy import BindParameter, bindparam, select
 from normata.core.changes.unit_of_work import Actor, Change
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
-from normata.coverage.published import ConflictsFound, CoverageLost, RulesChanged
+from normata.coverage.published import ConflictsFound, CoverageLost, RulesChanged, WordingsChanged
 from normata.coverage.upgrading import NOTIFICATION_TYPE, rules_changed_payload
 from normata.frameworks.model import ControlCoverage
 from normata.frameworks.named_controls import named_controls
@@ -102,6 +103,23 @@ def conflicts_found(transaction: Transaction, change: Change, actor: Actor) -> I
             concerned.setdefault(member, []).append(row)
     for member, controls in concerned.items():
         yield _message(member, controls, name_of(actor), sort="coverage.conflict", key="coverage_conflict")
+
+
+def wordings_changed(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
+    """Notify admins and owners of assessments that are stale by changed wordings, and their owners of their own."""
+    assert isinstance(change, WordingsChanged)  # noqa: S101 - narrows the type; nothing else is published as "reword"
+    if not change.stale:
+        return
+    key = {"organization": change.organization_id}
+    found = named_controls(transaction, change.stale)
+    concerned: dict[str, list[Any]] = dict.fromkeys(transaction.scalars(_ADMINS, key), found)
+    by_id = {row.id: row for row in found}
+    for batch in batches(list(by_id)):
+        for control, member in transaction.rows(_OWNERS, {**key, "ids": batch}):
+            if concerned.get(member) is not found:
+                concerned.setdefault(member, []).append(by_id[control])
+    for member, controls in concerned.items():
+        yield _message(member, controls, name_of(actor), sort="coverage.reworded", key="reworded")
 
 
 def rules_changed(transaction: Transaction, change: Change, _actor: Actor) -> Iterator[Message]:

@@ -10,7 +10,13 @@ from normata.core.changes.unit_of_work import Actor, Change, insert_of
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import new_id, sql_table
 from normata.identity.model import Membership
-from normata.notifications.about_coverage import assessment_assigned, conflicts_found, coverage_lost, rules_changed
+from normata.notifications.about_coverage import (
+    assessment_assigned,
+    conflicts_found,
+    coverage_lost,
+    rules_changed,
+    wordings_changed,
+)
 from normata.notifications.about_records import archived, assigned, reminded, restored
 from normata.notifications.message import Rule
 from normata.notifications.model import Notification
@@ -63,6 +69,7 @@ RULES: Mapping[str, Rule] = {
     "remind": reminded,
     "lose": coverage_lost,
     "conflict": conflicts_found,
+    "reword": wordings_changed,
     "compute": rules_changed,
 }
 

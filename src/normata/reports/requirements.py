@@ -14,6 +14,7 @@ from sqlalchemy.orm import aliased
 
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
+from normata.coverage.staleness import REWORDED_AT
 from normata.frameworks.baseline_model import Baseline
 from normata.frameworks.baselines import leaves_out
 from normata.frameworks.counting import applies, assessed_status, is_requirement
@@ -80,6 +81,7 @@ _CONTROLS = (
         ControlCoverage.assessed_at,
         ControlCoverage.review_due_at,
         ControlCoverage.lapsed_at,
+        REWORDED_AT.label("reworded_at"),
         EFFECTIVE.label("effective"),
         IS_INDIRECT.label("is_indirect"),
         EffectiveCoverage.conflict,

@@ -9,6 +9,8 @@ from normata.reports.tables import Cell, Column, Sheet
 
 _CONTROL = (Column("Identifier", 14), Column("Name", 40), Column("Category", 30), Column("Mandatory", 11))
 
+_STALE = Column("Stale", 40)
+
 
 def gaps_sheet(report: Mapping[str, Any]) -> Sheet:
     """A row for each gap."""
@@ -18,6 +20,7 @@ def gaps_sheet(report: Mapping[str, Any]) -> Sheet:
         Column("Assessed status", 15),
         Column("Gap", 50),
         Column("What would close it", 60),
+        _STALE,
     )
     return Sheet("Gaps", columns, map(_gap, report["gaps"]))
 
@@ -30,6 +33,7 @@ def conflicts_sheet(report: Mapping[str, Any]) -> Sheet:
         Column("Assessed status", 15),
         Column("Gap", 50),
         Column("In conflict with", 40),
+        _STALE,
     )
     return Sheet("Conflicts", columns, map(_conflict, report["conflicts"]))
 
@@ -59,6 +63,7 @@ def applicability_sheet(report: Mapping[str, Any]) -> Sheet:
         Column("Gap", 40),
         Column("Covered by", 40),
         Column("Objections", 34),
+        _STALE,
     )
     return Sheet("Statement of applicability", columns, map(_entry, report["controls"]))
 
@@ -80,6 +85,7 @@ def _gap(gap: Mapping[str, Any]) -> tuple[Cell, ...]:
         gap["coverageStatus"],
         gap["coverageGap"],
         "\n".join(map(_suggestion, gap["suggestions"])),
+        _stale(gap),
     )
 
 
@@ -93,7 +99,16 @@ def _conflict(conflict: Mapping[str, Any]) -> tuple[Cell, ...]:
         conflict["coverageStatus"],
         conflict["coverageGap"],
         _AGAINST[conflict["conflict"]],
+        _stale(conflict),
     )
+
+
+_REASONS = {"REVIEW_OVERDUE": "its review is overdue", "WORDING_CHANGED": "the control is worded otherwise"}
+
+
+def _stale(item: Mapping[str, Any]) -> str:
+    """Why an assessment is stale, each reason with the day since which it is."""
+    return "\n".join(f"{_REASONS[one['reason']]}, since {one['since'][: len('2026-11-20')]}" for one in item["stale"])
 
 
 def _suggestion(suggestion: Mapping[str, Any]) -> str:
@@ -126,6 +141,7 @@ def _entry(entry: Mapping[str, Any]) -> tuple[Cell, ...]:
         entry["coverageGap"],
         "\n".join(map(_covering, entry["coveredBy"])),
         ", ".join(entry["objections"]),
+        _stale(entry),
     )
 
 

@@ -10,6 +10,7 @@ UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 # Characters that are part of visible text, such as joiners, but show nothing alone.
 BLANK = r"\xad\u115f\u1160\u200b-\u200d\u2060\u2800\u3164\ufeff"
 _UNSEEN = re.compile(f"[{UNSEEN}]")
+_SPACE = re.compile(rf"[\s{UNSEEN}{BLANK}]+")
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
 _DIGITS = re.compile(r"[0-9]+")
 
@@ -38,6 +39,20 @@ def fold(value: str) -> str:
     if value.isascii():  # ASCII is normalized already, except for case
         return value.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).casefold())
+
+
+def same_wording(one: str | None, other: str | None) -> bool:
+    """Whether two texts differ by white space and letter case at most.
+
+    What shows nothing, such as a soft hyphen, counts as white space. Characters that Unicode declares to be the same,
+    composed or not, are the same here. Null is an empty text.
+    """
+    return one == other or _wording(one or "") == _wording(other or "")
+
+
+def _wording(value: str) -> str:
+    caseless = unicodedata.normalize("NFD", unicodedata.normalize("NFD", value).casefold())
+    return _SPACE.sub("", caseless)
 
 
 def natural_key(value: str) -> str:
