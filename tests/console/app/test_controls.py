@@ -322,3 +322,59 @@ def test_the_history_is_for_admins(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL")
     assert re.search(r"History 1 .* Editor Our assessment: . Full", text_of(people["admin"].get(ONE)))
     assert "History 1" not in text_of(people["editor"].get(ONE))
+
+
+@pytest.fixture
+def reworded(people: People) -> People:
+    """Moon A.1 was assessed before its text changed, and its review has been missed besides."""
+    rows = {
+        "controls": [
+            {"id": "moon.A.1", "description": "Tides are written down every day and shown to the crew of each boat."}
+        ],
+        "controlWordings": [
+            {
+                "id": "earlier",
+                "controlId": "moon.A.1",
+                "identifier": "A.1",
+                "name": "moon  CONTROL 1",
+                "description": "Tides are written down every week and shown to the crew of each boat.",
+                "version": "7",
+                "replacedAt": "2026-05-01T00:00:00.000Z",
+                "staleSince": "2026-05-01T00:00:00.000Z",
+            }
+        ],
+        "controlCoverages": [
+            {
+                "id": "say-moon",
+                "organizationId": ALPHA_ID,
+                "controlId": "moon.A.1",
+                "coverageStatus": "FULL",
+                "assessedAt": "2026-04-01",
+                "reviewBy": "2026-04-30",
+            }
+        ],
+    }
+    people.instance.load(rows)
+    return people
+
+
+def test_a_stale_assessment_says_why_what_has_changed_and_is_confirmed(reworded: People) -> None:
+    path = f"{ALPHA}controls/moon.A.1/"
+    page = reworded["viewer"].get(path)
+    said = text_of(page)
+    assert "Its review has been due since" in said
+    assert "The catalog has worded the control otherwise since it was assessed" in said
+    assert "<del>week</del><ins>day</ins>" in page.text
+    assert "CONTROL 1" not in said, "letter case and white space are no difference"
+    assert not [form for form in Parsed(page).forms if form.action.endswith("confirm/")]
+    editor = reworded["editor"]
+    [form] = [form for form in Parsed(editor.get(path)).forms if form.action.endswith("confirm/")]
+    refused = send(editor, form)
+    assert is_refused(refused, status=400)
+    assert "is required: the review was due by" in text_of(refused)
+    done = send(editor, form, reviewBy="2031-01-01")
+    assert (done.status_code, done.headers["location"]) == (303, f"{path}?done=confirmed")
+    said = text_of(editor.get(done.headers["location"]))
+    assert "The assessment is up to date." in said
+    assert "worded the control otherwise" not in said
+    assert "moon.A.1" not in text_of(editor.get(f"{ALPHA}controls/?isStale=true"))

@@ -39,6 +39,16 @@ async def assess_one(page_request: OrganizationRequest) -> Response:
     return page_request.back(form, page_request.path("controls", control_id), "assessed")
 
 
+async def confirm(page_request: OrganizationRequest) -> Response:
+    """Confirm that the assessment of a control still holds."""
+    form, control_id = await page_request.fields(), page_request.param("id")
+    body = {"reviewBy": form.get("reviewBy")} if form.get("reviewBy") else {}
+    outcome = await page_request.change("confirmAssessment", row_id=control_id, body=body)
+    if outcome.refusal is not None:
+        return await control_page(page_request, control_id, refusal=outcome.refusal)
+    return page_request.go(page_request.path("controls", control_id), "confirmed")
+
+
 async def assess_many(page_request: OrganizationRequest) -> Response:
     """Assess all selected controls in the same way: preview it first, then do it."""
     form = await page_request.fields()

@@ -13,6 +13,7 @@ from normata.console.app.neighbourhood import neighbourhood_of
 from normata.console.app.notes import assessed_note
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of
+from normata.console.app.staleness import WORDING_CHANGED, changed_wording, reasons_of
 from normata.console.filters import words
 from normata.console.texts import text
 from normata.core.schema.fields import COVERAGE_STATUSES, REASONS
@@ -26,6 +27,7 @@ _FILTERS = (
     "hasGap",
     "isApplicable",
     "isAssessed",
+    "isStale",
     "type",
     "search",
 )
@@ -38,6 +40,7 @@ _WORDS = {
     "hasGap": "field.coverageGap",
     "isApplicable": "field.isApplicable",
     "isAssessed": "field.isAssessed",
+    "isStale": "field.isStale",
     "type": "field.type",
 }
 _OPTIONS = dict.fromkeys(_WORDS, "yes_no") | {
@@ -53,6 +56,7 @@ _VIEWS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "gaps": {"type": ["CONTROL"], "isApplicable": ["true"], "effectiveCoverageStatus": ["NONE", "PARTIAL"]},
     "unassessed": {"type": ["CONTROL"], "isAssessed": ["false"]},
     "lifted": {"isIndirectlyCovered": ["true"]},
+    "stale": {"isStale": ["true"]},
 }
 _ORDER = ("sortColumn", "sortDirection", "page", "limit")
 _MAX_HISTORY = 20
@@ -212,6 +216,8 @@ async def control_page(
         "listMembers": PEOPLE.query,
         "listMatches": {"control": control_id, "published": "true", "counts": "false", "limit": "100"},
     }
+    stale = reasons_of(control["coverage"])
+    reworded = ApiQuery("getWordings", id=control_id) if WORDING_CHANGED in stale else None
     if assessment is not None:
         about["listTasks"] = {"controlCoverageId": assessment["id"], "limit": "100"}
         if page_request.may("admin"):
@@ -220,9 +226,9 @@ async def control_page(
                 "recordId": assessment["id"],
                 "limit": str(_MAX_HISTORY),
             }
-    found = dict(
-        zip(about, await page_request.ask(*(ApiQuery(name, query) for name, query in about.items())), strict=True)
-    )
+    api_queries = [ApiQuery(name, query) for name, query in about.items()]
+    answers = await page_request.ask(*api_queries, *([reworded] if reworded else []))
+    found = dict(zip(about, answers, strict=False))
     refused = refusal or setting_aside.refusal
     return page_request.page(
         "app/control.html",
@@ -230,6 +236,8 @@ async def control_page(
         control=control,
         why=why,
         proof=as_tree(why["proof"]),
+        stale=stale,
+        rewording=changed_wording(answers[-1]) if reworded else None,
         others=[as_tree(other) for other in why["others"]],
         neighbourhood=neighbourhood_of(page_request, control, why),
         findings=found["listFindings"],

@@ -14,7 +14,7 @@ from normata.console.app.records.kinds import label
 from normata.console.app.records.references import Named, names_of
 from normata.console.app.row_links import Steps, steps_to
 from normata.console.differences import Piece, difference
-from normata.console.filters import is_moment, when, words
+from normata.console.filters import is_moment, kind_words, when, words
 from normata.console.texts import has_text, text
 from normata.records.archive.queries import KINDS
 from normata.records.fields import fields_of
@@ -33,6 +33,7 @@ UNSHOWN = frozenset({"id", "organizationId", "createdAt", "updatedAt", "assessed
 _EMPTY: tuple[Any, ...] = (None, "", [], {})  # not shown for a new row
 _CALLED = ("name", "title", "identifier", "email")  # the fields with the name of a row, best first
 _NOTHING = "–"  # noqa: RUF001 - a dash, as in print
+_FIRST = 5  # controls that are named
 _FEW = 3  # fields shown without a click
 _SHORT = 60  # longer texts are shown as a difference
 _LONGEST = 20_000  # characters in all; longer texts are not compared
@@ -61,6 +62,7 @@ class Line(NamedTuple):
     of: str
     fields: list[Field]
     names_record: bool
+    counts: list[tuple[str, Any]]
 
     @property
     def few(self) -> list[Field]:
@@ -111,11 +113,29 @@ def _named(event: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     about = _about(event)
     if about[0] in _NAMED:
         yield about
+    for control_id in _controls(event)[:_FIRST]:
+        yield "controls", control_id
     targets = _targets(event["kind"])
     for values in (event["before"] or {}, event["after"] or {}):
         for name, value in values.items():
             if isinstance(value, str) and targets.get(name) in _NAMED:
                 yield targets[name], value
+
+
+def _controls(event: Mapping[str, Any]) -> Sequence[str]:
+    """The controls that the counts of an event name."""
+    found: Sequence[str] = (event["counts"] or {}).get("controlIds", ())
+    return found
+
+
+def _counts(event: Mapping[str, Any], named: Named) -> list[tuple[str, Any]]:
+    """The counts of an event in words, of controls the names of the first."""
+    counts = [(kind_words(name), count) for name, count in (event["counts"] or {}).items() if name != "controlIds"]
+    controls = _controls(event)
+    if controls:
+        names = [called.words if (called := named.get(("controls", one))) else one for one in controls[:_FIRST]]
+        counts.append((text("app.section.controls"), [*names, "…"] if len(controls) > _FIRST else names))
+    return counts
 
 
 def _targets(kind: str) -> Mapping[str, str]:
@@ -139,7 +159,7 @@ def _line(event: Mapping[str, Any], named: Named) -> Line:
         steps = called.steps or None  # a control of a framework that is no longer adopted has no page
     names_record = event["before"] is None and any(name in _CALLED for name in names)
     shown = called.words if called else str(called_so)
-    return Line(event, steps, shown, known.get("userId") or "", fields, names_record)
+    return Line(event, steps, shown, known.get("userId") or "", fields, names_record, _counts(event, named))
 
 
 def _field(kind: str, name: str, before: Any, after: Any, named: Named) -> Field:

@@ -50,13 +50,15 @@ class Sent(NamedTuple):
     name: str
     skip_unknown: bool
     file: File | None
+    editorial: bool = False
     previewed: str = ""
 
     @property
     def mark(self) -> str:
         """A hash of the input. It changes with the file, its name and the options."""
         assert self.file is not None  # noqa: S101 - narrows the type
-        parts = (self.file.digest, self.file.media_type or "", str(self.skip_unknown), self.name)
+        options = f"{self.skip_unknown} {self.editorial}"
+        parts = (self.file.digest, self.file.media_type or "", options, self.name)
         return sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -79,7 +81,11 @@ async def upload(page_request: OrganizationRequest) -> Response:
     is_import = sent.step == "import" and sent.previewed == sent.mark
     outcome = await page_request.change(
         _IMPORT,
-        query={"name": sent.name, "skipUnknown": "true" if sent.skip_unknown else ""},
+        query={
+            "name": sent.name,
+            "skipUnknown": "true" if sent.skip_unknown else "",
+            "editorial": "true" if sent.editorial else "",
+        },
         upload=Upload(sent.file.media_type, sent.file.content),
         dry_run=not is_import,
     )
@@ -176,6 +182,7 @@ async def _sent(page_request: OrganizationRequest) -> Sent:
                 _field(form, "step"),
                 _field(form, "name"),
                 skip_unknown=_field(form, "skip_unknown") == "true",
+                editorial=_field(form, "editorial") == "true",
                 file=await _file(form, operation.body_formats, limit),
                 previewed=_field(form, "previewed"),
             )

@@ -51,6 +51,7 @@ PAGES: tuple[Page, ...] = (
     Page("coverage/", post=assessing.assess_many),
     Page("controls/{id}/", get=controls.show_one),
     Page("controls/{id}/coverage/", post=assessing.assess_one),
+    Page("controls/{id}/confirm/", post=assessing.confirm, role="editor"),
     Page("controls/{id}/set-aside/", post=conflicts.set_aside, role="editor"),
     Page("find/", get=search.find),
     Page("frameworks/", get=frameworks.show_list),
