@@ -19,7 +19,7 @@ from benchmarks.installations import PostgreSQL, SQLite, Store, normata, tell
 from benchmarks.speed import console, contenders, records, report
 from benchmarks.speed.browsing import browse
 from benchmarks.speed.contenders import CONNECTIONS, THREADS, measure
-from benchmarks.speed.coverage import coverage
+from benchmarks.speed.coverage import Sizes, coverage
 from benchmarks.speed.data import MATCHES, READER, WRITER, arrays
 from benchmarks.speed.figures import Figures, Loaded, Starting, this_machine
 from benchmarks.speed.memory import measure_memory
@@ -40,11 +40,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="see whether it all works; the figures mean little")
     parser.add_argument("--write", action="store_true", help="write docs/performance.*, too")
     parser.add_argument("--render", type=Path, metavar="FILE", help="measure nothing, read figures from this file")
-    parser.set_defaults(controls=1_500, large_controls=50_000, requests=200_000, tasks=records.MANY)
+    parser.set_defaults(
+        controls=1_500, large_controls=50_000, adopted_controls=70_000, requests=200_000, tasks=records.MANY
+    )
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.seconds, options.large_controls, options.requests = 2, 1, 5_000, 4_000
-        options.tasks = 10 * records.FEW
+        options.tasks, options.adopted_controls = 10 * records.FEW, 7_000
     figures = Figures.model_validate_json(options.render.read_bytes()) if options.render else run(options)
     if options.write:
         report.write(report.completed(figures))
@@ -74,6 +76,7 @@ def run(options: argparse.Namespace) -> Figures:
             machine=this_machine(folder, sqlite=sqlite.version, postgresql=postgresql.version, generator=generator),
             connections=CONNECTIONS,
             **{name: getattr(options, name) for name in ("rounds", "seconds", "controls", "large_controls")},
+            adopted_controls=options.adopted_controls if "coverage" in options.parts else 0,
         )
         figures.loaded += load(stores, "small", tokens, controls=options.controls, policies=policies)
         if "starting" in options.parts:
@@ -91,8 +94,10 @@ def run(options: argparse.Namespace) -> Figures:
             with records.lists(stores, tokens[READER]) as asked:
                 figures.records = measure(asked, *effort)
         if "coverage" in options.parts:
-            sizes = options.controls, options.large_controls
-            with coverage(sqlite, policies, sizes, tokens[WRITER]) as asked:
+            ours = {key: store for key, store in stores.items() if store.is_ours}
+            sizes = Sizes(options.controls, options.large_controls, options.adopted_controls)
+            figures.loaded += load(ours, "adopted", tokens, controls=sizes.adopted, policies=0, with_short=True)
+            with coverage(ours, policies, sizes, tokens[WRITER]) as asked:
                 figures.coverage = measure(asked, *effort)
         if "console" in options.parts:
             secrets = {key: console.demonstrate(store) for key, store in stores.items() if store.is_ours}
@@ -104,12 +109,14 @@ def run(options: argparse.Namespace) -> Figures:
         return figures
 
 
-def load(stores: Mapping[str, Store], label: str, tokens: Tokens, **sizes: int) -> Iterator[Loaded]:
+def load(
+    stores: Mapping[str, Store], label: str, tokens: Tokens, *, with_short: bool = False, **sizes: int
+) -> Iterator[Loaded]:
     """Make and fill databases, and tell what that took."""
     for store in stores.values():
         tell(f"loading {sizes['controls']:,} controls into {store.name}")
         store.create(label)
-        seconds, mib = store.load(label, arrays(tokens, **sizes))
+        seconds, mib = store.load(label, arrays(tokens, **sizes, with_short=with_short))
         store.ask(label, *store.settling)
         matches = sizes["controls"] * MATCHES
         yield Loaded(database=store.name, **sizes, matches=matches, seconds=seconds, peak_mib=mib)

@@ -1,4 +1,4 @@
-"""What coverage costs over HTTP, one request after the other: statements, explanations, searches and sorts."""
+"""What coverage costs over HTTP, one request after the other: assessments, gaps, explanations, searches and sorts."""
 
 import http.client
 import itertools
@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from benchmarks.installations import PATIENCE, Server, Store, normata
 from benchmarks.speed.contenders import PAGE, Contender, Load, MeasurementFailed, archive_again
-from benchmarks.speed.data import ORGANIZATION, policy_id
+from benchmarks.speed.data import ORGANIZATION, SHORT, SHORT_FRAMEWORK, policy_id
 from benchmarks.speed.figures import Sample
 from benchmarks.world import made_id
 
@@ -29,23 +29,43 @@ class Request(NamedTuple):
     body: Any = None
 
 
-@contextmanager
-def coverage(store: Store, policies: int, controls: tuple[int, int], token: str) -> Iterator[dict[str, Contender]]:
-    """All that is measured, over a small and a large database; ``controls`` has how many each has."""
-    small, large = controls
-    with ExitStack() as stack:
-        servers = {label: stack.enter_context(normata(store, label, page_cache_mib=0)) for label in ("small", "large")}
-        contenders: dict[str, Contender] = {}
+class Sizes(NamedTuple):
+    """How many controls the databases have: `small`, `large`, and `adopted`, which has a short framework, too."""
 
-        def add(key: str, label: str, size: str, requests: Callable[[], Iterator[Request]], **hooks: Any) -> None:
-            load = partial(one_by_one, servers[size], token, requests())
-            pids = servers[size].pid, None
+    small: int
+    large: int
+    adopted: int
+
+
+@contextmanager
+def coverage(stores: Mapping[str, Store], policies: int, sizes: Sizes, token: str) -> Iterator[dict[str, Contender]]:
+    """All that is measured: assessments and gaps over all ``stores``, the rest over "sqlite" alone."""
+    with ExitStack() as stack:
+        contenders: dict[str, Contender] = {}
+        servers: dict[tuple[str, str], Server] = {}
+
+        def add(
+            key: str, label: str, size: str, requests: Callable[[], Iterator[Request]], on: str = "sqlite", **hooks: Any
+        ) -> None:
+            store = stores[on]
+            if (on, size) not in servers:
+                servers[on, size] = stack.enter_context(normata(store, size, page_cache_mib=0))
+            server = servers[on, size]
+            load = partial(one_by_one, server, token, requests())
+            pids = server.pid, store.pid
             contenders[key] = Contender(f"Normata, {store.name}, {label}", load, pids, connections=1, **hooks)
 
         posts = [Request("POST", f"/policies/{policy_id(number)}/restore/") for number in range(policies)]
-        add("restore", "restore", "small", partial(itertools.cycle, posts), prepare=partial(archive_again, store))
-        add("assess", "assessment", "small", partial(assessments, small))
-        add("assess-large", "assessment, large", "large", partial(assessments, large))
+        short = Request("GET", f"/frameworks/{quote(SHORT_FRAMEWORK)}/gaps/?organizationId={ORGANIZATION}")
+        many = f"{sizes.adopted:,} adopted"
+        for on, store in stores.items():
+            prefix = "" if on == "sqlite" else f"{on}-"
+            again = partial(archive_again, store)
+            add(f"{prefix}restore", "restore", "small", partial(itertools.cycle, posts), on, prepare=again)
+            add(f"{prefix}assess", "assessment", "small", partial(assessments, sizes.small), on)
+            add(f"{prefix}assess-many", f"assessment, {many}", "adopted", partial(assessments, sizes.adopted), on)
+            add(f"{prefix}gaps", f"gaps of {SHORT}, {many}", "adopted", partial(itertools.repeat, short), on)
+        large = sizes.large
         add("explain", "explanation, large", "large", partial(explanations, large))
         add("first", "first page, large", "large", partial(itertools.repeat, Request("GET", PAGE)))
         for column in SORTS:

@@ -10,6 +10,9 @@ from normata.records.kinds import Policy, Task
 FRAMEWORKS = 5
 MATCHES = FRAMEWORKS - 1  # to each control: one from each of the other frameworks
 
+SHORT = 123  # controls of a framework that is adopted besides: as many as ISO/IEC 27001:2022 has requirements
+SHORT_FRAMEWORK = made_id("framework", FRAMEWORKS)
+
 CREATED = "Created"  # how the titles of new policies begin
 
 ORGANIZATION = made_id("organization", 0)
@@ -42,9 +45,12 @@ def creating(number: int) -> Post:
     return Post("/policies/", body, mark)
 
 
-def arrays(tokens: Tokens, *, controls: int, policies: int, tasks: int = 0) -> Arrays:
-    """The bundle."""
-    world = World([controls // FRAMEWORKS] * FRAMEWORKS, [0], adoptable=controls, matches=MATCHES, assessed=0.3)
+def arrays(tokens: Tokens, *, controls: int, policies: int, tasks: int = 0, with_short: bool = False) -> Arrays:
+    """The bundle. One framework more is ``with_short``: the controls are as many as without it."""
+    sizes = [controls // FRAMEWORKS] * FRAMEWORKS
+    if with_short:
+        sizes = [(controls - SHORT) // FRAMEWORKS] * FRAMEWORKS + [SHORT]
+    world = World(sizes, [0], adoptable=controls, matches=MATCHES, assessed=0.3)
     yield from world.arrays(tokens)
     yield "policies", world.records(Policy, policies, policies)
     yield "tasks", world.records(Task, tasks, tasks // 2)

@@ -99,6 +99,7 @@ class Figures(BaseModel):
     connections: int
     controls: int
     large_controls: int
+    adopted_controls: int = 0  # of the organization whose assessments and gaps are measured
     page_bytes: int = 0
     loaded: list[Loaded] = []  # this and what follows is empty where it was left out
     pages: dict[str, Measured] = {}

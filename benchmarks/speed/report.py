@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from benchmarks.speed.contenders import ANSWERS, LONGEST
+from benchmarks.speed.data import SHORT
 from benchmarks.speed.figures import Browsed, Figures, Loaded, Measured, Memory
 from benchmarks.speed.outcome import Outcome
 from benchmarks.speed.targets import outcomes, warm_sample
@@ -55,6 +56,7 @@ def page(figures: Figures) -> str:
         "framework_controls": f"{figures.controls // 5:,}",
         "controls": f"{figures.controls:,}",
         "large_controls": f"{figures.large_controls:,}",
+        "adopted": _adopted(figures.adopted_controls),
         "page_size": f", {figures.page_bytes / 1000:,.0f} kB of JSON" if figures.page_bytes else "",
         "longest": LONGEST,
         "answers": ANSWERS,
@@ -75,6 +77,15 @@ def page(figures: Figures) -> str:
     absent = [f"{{{name}}}" for name in parts if not getattr(figures, name)]
     sections = re.split(r"^(?=## )", _TEMPLATE.read_text("utf-8"), flags=re.MULTILINE)
     return "".join(each.format(**values) for each in sections if not any(name in each for name in absent))
+
+
+def _adopted(controls: int) -> str:
+    if not controls:
+        return ""
+    return (
+        f"Where it says so, {controls:,} controls are adopted: five large frameworks and one of {SHORT} controls, whose"
+        " gaps are reported with what would close them. "
+    )
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> str:

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from benchmarks.speed.console_targets import of_console
+from benchmarks.speed.data import SHORT
 from benchmarks.speed.figures import Figures, Memory, Spread, ratio
 from benchmarks.speed.outcome import Outcome
 
@@ -65,13 +66,24 @@ def _of_records(figures: Figures) -> Iterator[Outcome]:
 def _of_coverage(figures: Figures) -> Iterator[Outcome]:
     """Times: a request that takes three times as long as another is a third as fast."""
     measured = figures.coverage
-    large = f"{figures.large_controls:,} controls"
+    large, many = f"{figures.large_controls:,} controls", f"{figures.adopted_controls:,} adopted controls"
     for upper, lower, name, bound in (
         ("restore", "assess", "One assessment / one restore, SQLite, time", 3),
-        ("assess", "assess-large", f"One assessment, {large} / {figures.controls:,}, SQLite, time", 2),
+        ("postgresql-restore", "postgresql-assess", "One assessment / one restore, PostgreSQL, time", 3),
+        ("assess", "assess-many", f"One assessment, {many} / {figures.controls:,}, SQLite, time", 2),
+        (
+            *("postgresql-assess", "postgresql-assess-many"),
+            *(f"One assessment, {many} / {figures.controls:,}, PostgreSQL, time", 2),
+        ),
+        ("assess", "postgresql-assess", "One assessment, PostgreSQL / SQLite, time", 3),
+        ("assess-many", "postgresql-assess-many", f"One assessment, {many}, PostgreSQL / SQLite, time", 3),
     ):
         if found := ratio(measured, upper, lower):
             yield Outcome(name, found, bound, False)
+    for key, name in (("gaps", "SQLite"), ("postgresql-gaps", "PostgreSQL")):
+        if key in measured:
+            taken = [(one.processor or 0) + (one.database or 0) for one in measured[key].samples]
+            yield Outcome(f"Gaps of {SHORT} controls, {many}, {name}, processor", _spread(taken), 100, False, " ms")
     for sort, name in (("sort-", "sorted"), ("search-", "searched")):
         slower = [found for key in measured if key.startswith(sort) and (found := ratio(measured, "first", key))]
         if slower:
