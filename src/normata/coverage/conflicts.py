@@ -15,7 +15,7 @@ from sqlalchemy import BindParameter, bindparam, or_, select, update
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
-from normata.coverage.hierarchy import below_groups, groups_above
+from normata.coverage.hierarchy import below_groups, groups_above, is_requirement_where
 from normata.frameworks.counting import applies, assessed_status, is_group, match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
 
@@ -147,7 +147,7 @@ _LESS_BELOW = (
         _STATEMENT,
         (_STATEMENT.c.control_id == _below.c.id) & (_STATEMENT.c.organization_id == _ORGANIZATION),
     )
-    .where(_below.c.is_requirement, applies(_EFFECTIVE), assessed_status() < "FULL")
+    .where(is_requirement_where(_below, applies(_EFFECTIVE), assessed_status() < "FULL"))
     .distinct()
 )
 _STORE = (

@@ -14,7 +14,7 @@ from normata.coverage.engine import Level
 from normata.coverage.explained import MAX_SHOWN, ConflictMatch, ExplainedConflict, MappingName, OtherAssessment
 from normata.coverage.explained_names import Names
 from normata.coverage.graph import View
-from normata.coverage.hierarchy import below_groups
+from normata.coverage.hierarchy import below_groups, is_requirement_where
 from normata.coverage.influence import Without
 from normata.coverage.stored_graph import StoredGraph
 from normata.frameworks.counting import applies, assessed_status, match_counts
@@ -159,7 +159,7 @@ _LESS_BELOW = (
     .join(_below, _below.c.id == _STATEMENT.c.control_id)
     .join(_EFFECTIVE, (_EFFECTIVE.c.control_id == _below.c.id) & (_EFFECTIVE.c.organization_id == _ORGANIZATION))
     .join(_CONTROL, _CONTROL.c.id == _below.c.id)
-    .where(_of_organization, _below.c.is_requirement, applies(_EFFECTIVE), assessed_status() < "FULL")
+    .where(_of_organization, is_requirement_where(_below, applies(_EFFECTIVE), assessed_status() < "FULL"))
     .order_by(_CONTROL.c.position, _CONTROL.c.id)
     .limit(MAX_SHOWN)
 )

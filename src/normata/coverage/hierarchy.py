@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import CTE, BindParameter, bindparam, select
+from sqlalchemy import CTE, BindParameter, ColumnElement, and_, bindparam, case, false, select
 
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
@@ -39,6 +39,16 @@ def below_groups() -> CTE:
     return below.union(
         select(below.c.group_id, _CONTROL.c.id, is_requirement()).join(below, _CONTROL.c.parent_id == below.c.id)
     )
+
+
+def is_requirement_where(below: CTE, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The condition that a row of :func:`below_groups` is a requirement, and that ``conditions`` hold for it.
+
+    Use it in place of conditions side by side. SQLite takes a recursive query for one of billions of rows, so where a
+    condition is about a joined table alone, it first reads all of that table into a Bloom filter: 50,000 rows for the
+    fourteen that are below a group. It does not so where one condition is about both.
+    """
+    return case((and_(*conditions), below.c.is_requirement), else_=false())
 
 
 _CONTROL = sql_table(Control)

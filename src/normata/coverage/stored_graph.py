@@ -12,7 +12,7 @@ from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
 from normata.coverage.engine import Level
 from normata.coverage.graph import UNRANKED, Below, Graph, Node
-from normata.coverage.hierarchy import below_groups, groups_above
+from normata.coverage.hierarchy import below_groups, groups_above, is_requirement_where
 from normata.frameworks.counting import applies, assessed_status, is_group, match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
 
@@ -121,14 +121,15 @@ _BEHIND = _matches.where(_MATCH.c.target_control_id.in_(_IDS))
 
 _below = below_groups()
 _stored_below = and_(_EFFECTIVE.c.control_id == _below.c.id, _EFFECTIVE.c.organization_id == _ORGANIZATION)
-_requirements = (
-    select(_below.c.group_id, _below.c.id)
-    .join(_EFFECTIVE, _stored_below)
-    .where(_below.c.is_requirement, applies(_EFFECTIVE))
-)
+_all_below = select(_below.c.group_id, _below.c.id).join(_EFFECTIVE, _stored_below)
+_requirements = _all_below.where(is_requirement_where(_below, applies(_EFFECTIVE)))
 _in_catalog_order = _requirements.join(_CONTROL, _CONTROL.c.id == _below.c.id)
 _BELOW = _in_catalog_order.order_by(_below.c.group_id, _CONTROL.c.position, _CONTROL.c.id)
-_LACKING = _BELOW.where(_EFFECTIVE.c.status < "FULL")
+_LACKING = (
+    _all_below.where(is_requirement_where(_below, applies(_EFFECTIVE), _EFFECTIVE.c.status < "FULL"))
+    .join(_CONTROL, _CONTROL.c.id == _below.c.id)
+    .order_by(_below.c.group_id, _CONTROL.c.position, _CONTROL.c.id)
+)
 
 _place = (
     func.row_number()
