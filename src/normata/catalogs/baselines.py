@@ -18,7 +18,7 @@ from normata.frameworks.baseline_model import BaselineControl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-# Never change this: a baseline that is imported again finds its controls by ids that follow from it.
+# Never change this: ids of baselines follow from it, so that a later import finds them again.
 _BASELINES = UUID("c1a8f1f6-0c3e-5c1b-9b53-2d1f6f0a7e42")
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # The current spelling and the one before it. Either may hold one mapping set or a list of them.
 _MAPPING_SETS = ("requirement_mapping_sets", "requirement_mapping_set")
 
-# YAML 1.1, in which these libraries are written, has more words for a truth value than true and false.
+# The libraries are YAML 1.1, which has more truth values than true and false.
 _WORDS = {"yes": True, "on": True, "no": False, "off": False}
 
 
@@ -75,7 +75,7 @@ def _framework(library: _Entry, framework: _Entry, left_out: Counter[str]) -> It
     urn = framework.required("urn")
     reference = framework.text("ref_id")
     name = framework.text("name") or library.text("name")
-    # The library has a number of its own, which says how often its packager has changed it. It is the last resort.
+    # The library's own version counts the changes by its packager, so it is the last resort.
     version = framework.text("version") or version_in(reference, name) or library.text("version")
     values = {
         "id": urn,
@@ -91,7 +91,7 @@ def _framework(library: _Entry, framework: _Entry, left_out: Counter[str]) -> It
     if urn:
         yield Row("frameworks", framework.file, framework.place, values, origin)
     _note_others(framework, _FRAMEWORK, left_out)
-    groups: dict[str, list[str]] = {}  # the controls of each implementation group, by its reference
+    groups: dict[str, list[str]] = {}  # by reference of an implementation group, its controls
     for node in framework.entries("requirement_nodes"):
         yield from _control(urn, node)
         _note_others(node, _NODE, left_out)
@@ -208,7 +208,7 @@ def _relations(mapping_set: MappingSet, entry: _Entry, left_out: Counter[str]) -
             )
 
 
-# What is left out: every field that is not among these, by what it is
+# Parts that are not stored: all fields that are not listed here, by their kind
 
 _NAMED = frozenset(("urn", "ref_id", "name", "description"))
 _LIBRARY = _NAMED | {
@@ -249,7 +249,7 @@ def _note_others(entry: _Entry, imported: frozenset[str], left_out: Counter[str]
             left_out[_SORTS.get(key, f"fields {key}")] += len(value) if isinstance(value, list) else 1
 
 
-# What both consist of
+# Common parts
 
 
 def _last_part(urn: str) -> str:

@@ -20,14 +20,14 @@ from normata.core.documents import yaml_text
 from normata.core.documents.files import Unreadable, as_text
 from normata.core.documents.json_text import Flaw, Rules, StrictDecoder, flaws
 
-# Far above everything that is published. As bytes of the file, and as characters once all that is said by reference
-# (YAML's aliases, OSCAL's parameters) is written out.
+# Far more than any published file has: bytes of the file, and characters after references (YAML's aliases, OSCAL's
+# parameters) are expanded.
 MAX_CHARACTERS = 64 * 2**20
 _MAX_VALUES = 2_000_000
 _DEEPEST = 100
 
-# NUL, and the halves of a surrogate pair that JSON can spell out: no database stores the one, no encoding the other.
-# A text can hold them by its escapes only.
+# Null characters and halves of surrogate pairs, which JSON can escape: no database can store the former, and no
+# encoding represent the latter. Texts can contain them only as escapes.
 _ESCAPED = re.compile(r"\\(?:0|x00|[uU]0000|u[dD])")
 _RULES = Rules(_DEEPEST, 0, re.compile("[\x00\ud800-\udfff]"), "must not hold NUL or half of a surrogate pair")
 
@@ -124,7 +124,7 @@ _STRING_OR_VALUE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[,\[{]', re.DOTALL)
 def _json_values(text: str) -> int:
     """An upper bound of the number of values: one before each comma, and the last one of each array and object."""
     count = sum(map(text.count, ",[{"))
-    if count > _MAX_VALUES:  # a comma in prose is no value, but to tell them apart takes longer
+    if count > _MAX_VALUES:  # commas in texts are counted as well, because telling them apart takes longer
         count = sum(found[0][0] != '"' for found in _STRING_OR_VALUE.finditer(text))
     return count
 

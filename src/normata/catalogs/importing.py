@@ -53,7 +53,7 @@ def import_for_all(
     number of rows done, and their total. If reading has found ``faults``, the rows are only checked. Raises FaultyInput
     with all faults.
     """
-    unit.lock("content")  # what is stored now must still be stored when the rows are written
+    unit.lock("content")  # nobody may change the stored rows between the comparison and the write
     stored, left_out = StoredCatalogs(unit), Counter(published.left_out)
     baselines = baselines_of(
         published.profiles, published.rows, stored, left_out, skip_unknown=skip_unknown, option=option

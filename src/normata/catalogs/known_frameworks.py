@@ -35,7 +35,7 @@ class Known:
     applicability: str | None = None
 
 
-# Clauses 4 to 10 of the management system standards, and what is below them.
+# Clauses 4 to 10 of the management system standards, with their subclauses.
 _CLAUSES_4_TO_10 = re.compile(r"(?:[4-9]|10)(?:\.[0-9]+)*")
 _ANNEX_A = "A."
 

@@ -14,16 +14,16 @@ from normata.core.changes.source import Fault, Row, pointer
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MAX_MATCHES = 200_000  # of one file; the largest that is published has some 5,000
+MAX_MATCHES = 200_000  # of one file; the largest published one has some 5,000
 
-# Never change this: the ids of all matches follow from it, and a library imported again must find its own.
+# Never change this: ids of matches follow from it, so that a later import finds them again.
 _MATCHES = UUID("6f0e6a3c-5d0b-5b0e-9a55-2f1c7d1f4b7e")
 
 _RANK = {"PARTIAL": 1, "FULL": 2}
 
-# The set theory relations of NIST IR 8477, in the spelling of OSCAL ("superset-of") and of CISO Assistant ("superset").
-# Both say what the source is to the target: "superset" is a source that asks for all that the target asks for, and
-# more, so that who covers the source covers the target. Each gives the level of source → target and of target → source.
+# The set theory relations of NIST IR 8477, as spelled by OSCAL ("superset-of") and CISO Assistant ("superset"). Both
+# relate the source to the target: a "superset" source requires everything that the target requires, and more, so
+# covering the source covers the target. The values are the levels from source to target, and back.
 _LEVELS: dict[str, tuple[str | None, str | None]] = {
     "equal": ("FULL", "FULL"),
     "equal-to": ("FULL", "FULL"),
@@ -139,12 +139,12 @@ def matches_of(relations: Iterable[Relation]) -> list[Row]:
         forward, backward = levels_of(relation.relationship) or (None, None)
         for level, most, is_backward in ((forward, relation.forward, False), (backward, relation.backward, True)):
             if level is not None:
-                level = min(level, most, key=_RANK.__getitem__)  # noqa: PLW2901 - what it can mean here
+                level = min(level, most, key=_RANK.__getitem__)  # noqa: PLW2901 - the highest possible level
                 ends = (relation.target, relation.source) if is_backward else (relation.source, relation.target)
                 key = (relation.within.identity, *ends)
                 if key not in best or _RANK[level] > _RANK[best[key][2]]:
                     best[key] = (relation, is_backward, level)
-    origin = cache(_origin)  # many rows share one
+    origin = cache(_origin)  # many rows have the same one
     return [
         Row(
             "controlMatches",

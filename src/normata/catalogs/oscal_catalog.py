@@ -39,7 +39,7 @@ def read_catalog(document: Document, faults: list[Fault]) -> list[Row]:
         return []
 
 
-# What parts of a control are called that are not its text, by the name of OSCAL.
+# The names of parts of a control that are not its statement, by OSCAL's name.
 _PARTS = {
     "assessment": "assessment methods",
     "assessment-method": "assessment methods",
@@ -69,7 +69,7 @@ def _framework(file: str, catalog: catalog_model.Catalog) -> Row:
     return Row("frameworks", file, "/catalog", values, origin)
 
 
-# The words of a title that everybody abbreviates: "NIST SP 800-53 Rev. 5.1.1" is how people name that catalog.
+# Abbreviations in titles: people know that catalog as "NIST SP 800-53 Rev. 5.1.1".
 _ABBREVIATIONS = {"Special Publication": "SP", "Revision": "Rev.", "Version": "v."}
 
 
@@ -121,8 +121,8 @@ class _CatalogReader:
         for index, control in enumerate(controls or ()):
             here = place + pointer("controls", index)
             enclosing = parent
-            # What has been withdrawn asks for nothing any more: it would wait for an assessment of coverage forever and
-            # keep the control above it from ever being covered in full.
+            # A withdrawn control requires nothing. It would wait for an assessment for ever, and keep the control above
+            # it from being covered fully.
             if _is_withdrawn(control):
                 self._left_out["withdrawn controls"] += 1
             else:

@@ -56,7 +56,7 @@ def read_mapping_collection(
     maps = list(_maps(document, model.mapping_collection, catalogs, faults))
     count = sum(map(_count, maps))
     if count > MAX_MATCHES:
-        # Counted before they are made: a few hundred kilobytes can mean millions.
+        # Counted first, because a few hundred kilobytes can expand to millions of matches.
         largest = max(maps, key=_count)
         sides = f"{len(largest.sources):,} sources times {len(largest.targets):,} targets"
         rest = " with the maps beside it" if count > _count(largest) else ""
@@ -173,7 +173,8 @@ def _ends(
     """The controls that one side of a map names, each with whether all of it is related, or only some statements."""
     ends: dict[str, bool] = {}
     for index, item in enumerate(items):
-        # A statement is named after its control: ac-2_smt is all that AC-2 states, ac-2_smt.a its item a.
+        # The id of a statement begins with that of its control: ac-2_smt is the whole statement of AC-2, ac-2_smt.a its
+        # item a.
         name, mark, rest = item.id_ref.partition("_smt") if item.type == "statement" else (item.id_ref, "", "")
         if item.type not in ("control", "statement"):
             faults.append(Fault(file, place + pointer(index, "type"), "must be control or statement"))

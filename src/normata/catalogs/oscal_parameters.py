@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 _UNKNOWN = "[Assignment: organization-defined value]"
 
-# Choices that insert choices multiply. No honest parameter and no honest prose comes near these.
+# Choices that insert choices grow exponentially. Real parameters and texts are much shorter.
 _LONGEST_PARAMETER = 5_000
 _LONGEST_PROSE = 1_000_000
 
-# The blank that NIST leaves between an insertion and the full stop after it goes too.
+# Includes the blank that NIST leaves between an insertion and a punctuation mark.
 _INSERTION = re.compile(r"\{\{\s*(?:insert:\s*[\w-]+\s*,\s*)?([^\s{},]+)\s*\}\}(?: +(?=[.,;:)]))?")
 
-# Labels of SP 800-53 begin so where several parameters are one, in three spellings.
+# The three spellings with which labels of combined parameters in SP 800-53 begin.
 _DEFINED = re.compile(r"organization(?:al|ally)?[- ]defined\b")
 
-# A link to another place in the catalog leads nowhere once the text has left it; its words stay.
+# A link within the catalog does not work outside of it, so only its text stays.
 _INNER_LINK = re.compile(r"\[([^\[\]]*)\]\(#[^()\s]*\)")
 
 
@@ -116,7 +116,7 @@ class Parameters:
         all_set = all(getattr(self._by_name[other][1], "values", None) for other in aggregated)
         if aggregated and (all_set or not parameter.label):
             return _Form([f"{{{{ {other} }}}}" for other in aggregated])
-        # What SP 800-53 prints is the alternative label; the label itself is worded for the assessments of SP 800-53A.
+        # SP 800-53 prints the alternative label; the label itself is worded for the assessments of SP 800-53A.
         label = next(iter(_values_of(parameter, "alt-label")), parameter.label)
         return _Form([label or ""], is_assignment=True)
 

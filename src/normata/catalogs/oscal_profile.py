@@ -27,7 +27,7 @@ def read_profile(document: Document, faults: list[Fault]) -> None:
     model = validated(document, "profile", faults)
     if model is None:
         return
-    profile: Any = document.values["profile"]  # valid, so that it has the form that OSCAL says
+    profile: Any = document.values["profile"]  # validated, so it has OSCAL's structure
     metadata = model.profile.metadata
     document.profiles.append(
         Profile(
@@ -53,7 +53,7 @@ def _imports(profile: Mapping[str, Any]) -> Iterator[ProfileImport]:
         place = _PLACE + pointer("imports", number)
         names = tuple(dict.fromkeys(filter(None, _names(entry["href"], profile))))
         included = tuple(_choices(place, "include-controls", entry))
-        # With neither of the two everything is included, as OSCAL has it since 1.0.
+        # Without either of the two, everything is included (OSCAL 1.0).
         includes_all = "include-all" in entry or not included
         yield ProfileImport(place, names, includes_all, included, tuple(_choices(place, "exclude-controls", entry)))
 

@@ -35,7 +35,8 @@ def validated(document: Document, module: str, faults: list[Fault]) -> Any | Non
         faults.append(Fault(document.file, "", reason))
         return None
     try:
-        # Not model.model_validate: trestle's own replaces all errors by one without a place if one is of the version.
+        # Not model.model_validate, because trestle's version replaces all errors by one without a place if the version
+        # is wrong.
         return TypeAdapter(model).validate_python(document.values)
     except ValidationError as error:
         faults += _invalid(document, error)
@@ -103,7 +104,7 @@ def _misfit(complaints: Sequence[_Complaint]) -> tuple[bool, int, int]:
     return another_thing, strangers, len(complaints)
 
 
-# Pydantic quotes the whole expression, and those of OSCAL's tokens are hundreds of characters long.
+# Pydantic quotes the whole expression, which has hundreds of characters for OSCAL's tokens.
 _REASONS = {
     "missing": "is required",
     "extra_forbidden": "is not a field that OSCAL has here",

@@ -19,7 +19,7 @@ from normata.frameworks.baselines import selected_controls
 from normata.frameworks.model import Framework, FrameworkAdoption
 from normata.frameworks.visibility import baseline_visible_to, visible_to
 
-# Never change this: an upload finds what an earlier one has made by ids that follow from it.
+# Never change this: ids of an organization's uploads follow from it, so that a later upload finds them again.
 _OWN = UUID("0a1c7a4e-93f5-5d0a-8a7e-6f1b0d8b7c55")
 
 NO_CATALOG = (

@@ -154,7 +154,7 @@ class _Resolver:
         ids = {one.id for one in imported}
         self._frameworks = [*imported, *(one for one in stored.catalog_frameworks() if one.id not in ids)]
         self._resolved: dict[str, _Selected | None] = {}
-        self._open: set[str] = set()  # the profiles that are being resolved
+        self._open: set[str] = set()  # profiles being resolved, to detect circles
 
     def rows(self, profile: Profile) -> Iterator[Row]:
         """The rows of a profile's baseline; none if it has a fault."""
@@ -169,7 +169,7 @@ class _Resolver:
             "name": profile.title,
             "version": profile.version,
             "description": profile.description,
-            "position": 0,  # each comes by itself: those of one framework are listed by their size
+            "position": 0,  # a profile is imported alone; baselines of a framework are listed by size
         }
         origin = {"id": "uuid", "frameworkId": "imports", "identifier": "metadata", "name": "metadata"}
         yield from baseline_rows(profile.file, profile.place, values, selected.controls, origin)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from normata.catalogs.documents import ImportFormat, Reader
 
-LONGEST_ID = 255  # as the column type Identifier has it
+LONGEST_ID = 255  # the length of the column type Identifier
 _LONGEST_NAME_FROM_TEXT = 120
 
 
@@ -100,14 +100,14 @@ def read_inputs(
             rows, relations = read(document, [one for one, _ in documents], own_faults)
         except Unreadable as error:
             own_faults.append(Fault(document.file, "", str(error)))
-        faults += dict.fromkeys(own_faults)  # a value may be read twice
+        faults += dict.fromkeys(own_faults)  # without duplicates, since a value may be read twice
         if not (own_faults and skip_unfit):
             published.rows.extend(map(_named, declared(rows)))
             published.relations.extend(relations)
             published.profiles.extend(document.profiles)
             published.left_out.update(+document.left_out)
     misfits = list(_misfits(published))
-    while misfits and skip_unfit:  # without the rows of a file, others may misfit
+    while misfits and skip_unfit:  # without the rows of an unfit file, those of others may become unfit
         faults += misfits
         _leave_out(published, {fault.file for fault in misfits})
         misfits = list(_misfits(published))
@@ -149,7 +149,7 @@ def _recognized(
             document.identity = identity
         faults += [Fault(one.file, place(*flaw.steps), flaw.reason) for flaw in document.flaws]
         if document.identity in found:
-            # Reported once for the document: without this, each of its rows would be a duplicate of its own.
+            # Reported once for the document, rather than for each of its rows.
             first = found[document.identity][0]
             faults.append(Fault(one.file, "", f"{document.identity} has been read from {first.file} already"))
         elif not document.flaws:
@@ -174,7 +174,7 @@ def _named(row: Row) -> Row:
     return replace(row, values={**row.values, "name": name}, origin=origin)
 
 
-# A sentence ends where a word of two letters or more does, so that neither "e.g." nor "1." is taken for one.
+# The end of a sentence follows a word of at least two letters, so "e.g." and "1." are none.
 _SENTENCE_END = re.compile(r"(?<=[^\W\d_]{2})[.!?]\s+(?=[^\W\d_a-z])")
 
 
@@ -184,7 +184,7 @@ def _opening(text: str) -> str:
     return one_line(_SENTENCE_END.split(line)[0].rstrip(" .:;,"), _LONGEST_NAME_FROM_TEXT)
 
 
-# What must hold for the rows together
+# Rules for all rows together
 
 
 def _misfits(published: Published) -> Iterator[Fault]:

@@ -21,7 +21,7 @@ FORMATS: tuple[ImportFormat, ...] = (
 
 def by_media_type() -> Mapping[MediaType, Sequence[ImportFormat]]:
     """The formats that a body of each media type may have."""
-    # JSON comes first, since OpenAPI's example of an import is the first one's.
+    # JSON first, because the first media type is the example in OpenAPI.
     media_types = dict.fromkeys([JSON, *(media_type for one in FORMATS for media_type in one.media_types)])
     return {media_type: [one for one in FORMATS if media_type in one.media_types] for media_type in media_types}
 

@@ -12,6 +12,6 @@ def one_line(text: str, longest: int) -> str:
     if len(line) <= longest:
         return line
     cut = line[: longest - 1]
-    if line[longest - 1] != " ":  # the cut goes through a word; a single word that fills the line is cut all the same
+    if line[longest - 1] != " ":  # the cut is within a word; only a single word that fills the line is cut anyway
         cut = cut.rpartition(" ")[0] or cut
     return cut.rstrip(" .:;,") + "…"

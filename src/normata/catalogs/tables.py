@@ -25,11 +25,11 @@ COLUMNS = ("identifier", "name", "parent", "purpose", "description", "mandatory"
 
 MAX_ROWS = 20_000
 _MAX_COLUMNS = 50
-_MAX_PLACES = 20_000_000  # of cells in a workbook, also empty ones: a cell far to the right makes a wide row
+_MAX_PLACES = 20_000_000  # cells of a workbook, including empty ones: a cell far to the right makes a wide row
 _DELIMITERS = (",", ";", "\t")
 _WORDS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True, "x": True}
 
-# Never change this: the ids of what tables have follow from it, and a table imported again must find its own.
+# Never change this: ids of table rows follow from it, so that a later import finds them again.
 _TABLES = UUID("a4f3c5de-52a0-5d07-8f3f-7d0f6f1a9c11")
 
 
@@ -66,19 +66,19 @@ def read_csv(file: str, name: str, text: str, faults: list[Fault]) -> Sheet:
 def read_workbook(file: str, name: str, content: bytes, faults: list[Fault]) -> Sheet:
     """The table in the first sheet of an XLSX workbook (ISO/IEC 29500). Raises Unreadable."""
     require_harmless(content)
-    from openpyxl import load_workbook  # noqa: PLC0415 - it takes a while, and few need it
+    from openpyxl import load_workbook  # noqa: PLC0415 - slow to import, and rarely needed
 
     try:
         book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
         try:
             sheet = book.worksheets[0]
-            sheet.reset_dimensions()  # what it declares may leave cells out
+            sheet.reset_dimensions()  # the declared dimensions may omit cells
             return _sheet(file, name, _texts(sheet.iter_rows(max_row=LAST_ROW, values_only=True)), faults)
         finally:
             book.close()
     except Unreadable:
         raise
-    except Exception as error:  # it raises whatever its parts raise, from KeyError to XML's own
+    except Exception as error:  # openpyxl raises many types of errors, from KeyError to those of XML
         raise Unreadable("is not an XLSX workbook that can be read") from error
 
 
@@ -166,7 +166,7 @@ def _texts(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[str]]:
         places += len(row)
         if places > _MAX_PLACES:
             raise Unreadable(f"has more than {_MAX_PLACES:,} cells, counting the empty ones to the left of others")
-        is_blank = row.count(None) == len(row)  # a sheet may have a million blank rows: they must cost little
+        is_blank = row.count(None) == len(row)  # a sheet may have a million blank rows, which must be cheap
         yield () if is_blank else ["" if cell is None else str(cell) for cell in row]
 
 

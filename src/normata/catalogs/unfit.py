@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _NOTHING = "there is nothing in it to import"
 
-# The models of OSCAL that are neither a catalog, nor a profile, nor a mapping collection.
+# The models of OSCAL that cannot be imported.
 _OSCAL = {
     "component-definition": "an OSCAL component definition, which says what components do about controls",
     "system-security-plan": "an OSCAL system security plan, which says what one system does about controls",
@@ -22,7 +22,7 @@ _OSCAL = {
     "plan-of-action-and-milestones": "an OSCAL plan of action and milestones",
 }
 
-# What CISO Assistant's libraries hold besides frameworks and mapping sets.
+# The objects of CISO Assistant's libraries that cannot be imported.
 _OBJECTS = {
     "metric_definitions": "metrics",
     "preset": "a preset, which selects other libraries",
@@ -35,7 +35,7 @@ _OBJECTS = {
 
 _BUNDLE = ("organizations", "frameworks", "controls", "controlMatches", "controlCoverages", "schema")
 
-# What a file of another syntax begins with.
+# The beginnings of files in other syntaxes.
 _BEGINNINGS = (
     (b"%PDF", "is a PDF, of which no table can be read: import the catalog as OSCAL, CSV or XLSX"),
     (b"\xd0\xcf\x11\xe0", "is a workbook of an old format (.xls): save it as XLSX or CSV, and import that"),

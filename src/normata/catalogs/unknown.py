@@ -124,7 +124,7 @@ def _gaps(relations: Sequence[Relation], unknown: set[str]) -> dict[str, _Gap]:
                 continue
             lacking[side.framework] = gap = gaps.setdefault(side.framework, _Gap(relation, side))
             gap.controls[control] = None
-        for gap in lacking.values():  # once, where both ends are of one framework
+        for gap in lacking.values():  # once, if both ends are in the same framework
             gap.mappings += 1
             gap.files.add(relation.within.file)
     for framework in partial & gaps.keys():

@@ -38,7 +38,7 @@ from normata.identity.model import Organization
 from normata.identity.organization_lookup import reached
 from normata.own_frameworks.writing import follow, is_any_adopted
 
-MAX_ROWS = 20_000  # controls and mappings of one upload, which is checked and written in one piece
+MAX_ROWS = 20_000  # controls and mappings of an upload, which is checked and written in one transaction
 
 _TABLES: Mapping[str, type[Table]] = {
     table.array: table for table in (Framework, Control, Baseline, BaselineControl, MappingDocument, ControlMatch)
@@ -156,7 +156,7 @@ def take(
     for the organization.
     """
     organization_id = reached(unit, organization)
-    if not unit.try_lock(f"import of {organization_id}"):  # of another process, on PostgreSQL
+    if not unit.try_lock(f"import of {organization_id}"):  # on PostgreSQL another process may import
         raise ImportInProgress
     lock_coverage(unit, organization_id)
     current = None if unit.is_retry else planned
@@ -195,14 +195,14 @@ def _write(
         matches={row[end] for row in versions for end in ("source_control_id", "target_control_id")},
     )
     concerned = frameworks | _frameworks_of(unit, {*touched.matches, *selected})
-    # Writing takes most of the time in which a dry run keeps others from writing. Where coverage does not follow from
-    # the rows, nothing that a dry run shows reads them.
+    # Writing takes most of the time for which a dry run blocks other writers. If coverage does not depend on the rows,
+    # nothing that a dry run shows reads them, so it need not write them.
     stores = not unit.is_dry_run or is_any_adopted(unit, organization_id, concerned)
     if stores:
         for table, rows in groups.items():
             write(unit, table, rows)
         record_rewording(unit, rewording)
-    # Thousands of rows are one event, that of the organization, and one of each framework that is new or changed.
+    # Thousands of rows are one event of the organization, and one of each new or changed framework.
     counts = {table.array: RowCounts.of(rows).written() for table, rows in written.items() if rows}
     if matches:
         counts["controlMatches"] |= retirements(matches)
@@ -263,7 +263,7 @@ class _Known:
     def __init__(self, unit: UnitOfWork, organization_id: str) -> None:
         self._unit = unit
         self._organization_id = organization_id
-        self._named_by_id: set[str] = set()  # centralized controls, and own ones that were made over HTTP
+        self._named_by_id: set[str] = set()  # centralized controls, and own ones created over HTTP
 
     def controls(self, ids: Collection[str]) -> set[str]:
         """The ids among these that are known controls; see :class:`normata.catalogs.unknown.Stored`."""
@@ -291,7 +291,7 @@ class _Known:
         named = {control for relation in published.relations for _, control in relation.ends()}
         named.update(row.values["id"] for row in published.rows if row.array == "controls")
         by_own_id = {own_id(self._organization_id, control): control for control in named}
-        # What is not the organization's own has the id of its publisher.
+        # Rows that are not the organization's own have the publisher's ids.
         return Names(
             lambda control: by_own_id.get(control, control), lambda match: own_id(self._organization_id, match)
         )

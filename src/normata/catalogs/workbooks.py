@@ -14,11 +14,11 @@ from xml.parsers import expat
 
 from normata.core.documents.files import Unreadable
 
-LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384  # of any sheet
+LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384  # the limits of the file format
 
 _MAX_UNPACKED = 16 * 2**20  # bytes of all parts together
 _MAX_PARTS = 1_000
-_MAX_ELEMENTS = 1_000_000  # of all parts together: 20,000 rows of the columns known take half of them
+_MAX_ELEMENTS = 1_000_000  # of all parts together; 20,000 rows with the known columns have half as many
 _BAD_NUMBER = "has a row that is numbered neither as ISO/IEC 29500 says nor in order"
 
 
@@ -46,17 +46,17 @@ class _Part:
     """Reads one part, and stores only the position in it."""
 
     def __init__(self, elements: int) -> None:
-        self._elements = elements  # so far, with those of the parts before
+        self._elements = elements  # including those of earlier parts
         self._row = 0
-        self._cells = 0  # of this row
-        self._column = (0, "")  # of the last cell: columns are in order by length, then by letters
+        self._cells = 0  # in the present row
+        self._column = (0, "")  # of the last cell; columns are ordered by length, then by letters
 
     def read(self, content: bytes) -> int:
         """The number of elements up to the end of this part. A part that is not XML, such as a picture, has none."""
         parser = expat.ParserCreate()
         parser.StartElementHandler = self._element
         parser.StartDoctypeDeclHandler = self._document_type
-        # Where the reader of workbooks needs this part, it stops at the same place and says so.
+        # If openpyxl needs this part, it stops at the same place and reports it.
         with suppress(expat.ExpatError, ValueError, LookupError):
             parser.Parse(content, True)
         return self._elements

@@ -50,7 +50,7 @@ def applies(scope: Scope, decision_above: bool | None) -> bool:
 
 def not_applicable(places: Mapping[str, Place], scopes: Mapping[str, Scope]) -> Iterator[str]:
     """The controls that do not apply, computed for whole frameworks."""
-    decided_from: dict[str | None, bool | None] = {None: None}  # by the parent that it begins with
+    decided_from: dict[str | None, bool | None] = {None: None}  # by the parent with which a chain begins
     decisions = {control: scope.decision for control, scope in scopes.items() if scope.is_group}
     for control, scope in scopes.items():
         parent = places[control].parent

@@ -15,7 +15,7 @@ from normata.core.changes.source import Fault, Row, pointer
 from normata.core.schema.faults import describe
 from normata.coverage.assessments import AssessmentFields, AssessmentInput
 
-# The columns of the table, and the fields of an assessment that they have.
+# The columns of the table, and their fields of an assessment.
 _COLUMNS: Mapping[str, str] = {
     "status": "coverage_status",
     "gap": "coverage_gap",
@@ -26,7 +26,7 @@ _COLUMNS: Mapping[str, str] = {
     "note": "note",
     "review-by": "review_by",
 }
-_CLEARS = "-"  # a cell that removes what is stored
+_CLEARS = "-"  # a cell that removes the stored value
 _NAMES = ("framework", "identifier", *_COLUMNS)
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -49,7 +49,7 @@ def parse_assessments(text: str, file: str) -> tuple[list[AssessmentInput], list
 def _read(text: str, file: str, faults: list[Fault]) -> Iterator[AssessmentInput]:
     first = text.partition("\n")[0]
     delimiter = ";" if first.count(";") > first.count(",") else ","
-    # Strict, or a quote that is never closed would take all that follows into its cell.
+    # Strict, because an unclosed quote would otherwise take everything after it into its cell.
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
     try:

@@ -30,15 +30,15 @@ from normata.identity.model import Membership
 
 MAX_AT_ONCE = 500
 
-# What an assessment says, by column.
+# The columns of an assessment that a request can set.
 ASSESSMENT_COLUMNS = (
     *("coverage_status", "coverage_gap", "is_applicable", "justification", "reasons"),
     *("owner_id", "note", "review_by"),
 )
 
-_WIRE_NAMES = {name: to_camel(name) for name in ASSESSMENT_COLUMNS}  # made once: lists say it of a hundred controls
+_WIRE_NAMES = {name: to_camel(name) for name in ASSESSMENT_COLUMNS}  # computed once, since lists are long
 
-# What follows for an assessment from when it was made, and from its review.
+# The columns that follow from when an assessment was made, and from its review.
 REVIEW_COLUMNS = ("assessed_at", "review_due_at", "lapsed_status", "lapsed_at")
 
 _NOT_ASSESSED: Mapping[str, Any] = {**dict.fromkeys(ASSESSMENT_COLUMNS), "reasons": []}
@@ -169,7 +169,7 @@ def assess(
         if control.is_mandatory and after["is_applicable"] is False and before["is_applicable"] is not False:
             faults.append(assessment.source.fault("isApplicable", "cannot be false: the framework makes it mandatory"))
         if control.assessment_id is None and not (assessment.values or assessment.whole):
-            continue  # nothing is said of it, and nothing was
+            continue  # not assessed before, and nothing to record
         if control.assessment_id is None:
             new.append(
                 {"id": new_id(), "organization_id": organization_id, "control_id": control.id, **after}
@@ -282,7 +282,7 @@ def _check_owners(
             faults.append(one.source.fault("ownerId", "names no member of the organization"))
 
 
-# --- Which controls are meant
+# --- Selecting controls
 
 
 def _controls_of(

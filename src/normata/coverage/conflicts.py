@@ -69,7 +69,7 @@ def conflicts_of(transaction: Transaction, organization_id: str, rows: Iterable[
     assessed = [row for row in rows if row.applies and row.assessed is not None]
     less = [row for row in assessed if row.assessed != "FULL" and row.status == "FULL"]
     found: dict[str, Conflict] = {row.control_id: "MATCHES" for row in less if not row.is_group}
-    for batch in batches([row.control_id for row in less if row.is_group]):  # roll-up alone is no conflict
+    for batch in batches([row.control_id for row in less if row.is_group]):  # for other controls roll-up is no conflict
         found.update(dict.fromkeys(_matched(transaction, key, batch), "MATCHES"))
     for batch in batches([row.control_id for row in assessed if row.assessed == "FULL" and row.is_group]):
         found.update(dict.fromkeys(transaction.scalars(_LESS_BELOW, {**key, "ids": batch}), "BELOW"))

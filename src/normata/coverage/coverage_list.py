@@ -176,7 +176,7 @@ _lies_within = (
     )
     .exists()
 )
-# By the rules of coverage (engine.py): what gives the level has a lower rank among those of the same level.
+# By the rules of coverage (engine.py): at the same level, a source has a lower rank than what it covers.
 _COVERING = (
     select(
         _target.control_id.label("target_id"),

@@ -26,7 +26,7 @@ from normata.frameworks.named_controls import named_controls
 
 T = TypeVar("T")
 
-Place: TypeAlias = tuple[str, str]  # an organization and a control: their ids
+Place: TypeAlias = tuple[str, str]  # the ids of an organization and a control
 
 
 def moves_of(
@@ -97,7 +97,7 @@ def _becomes_stale(change: Change, moment: str) -> bool:
 
 
 def _is_stale(row: Mapping[str, Any] | None, moment: str) -> bool:
-    columns = ("review_due_at", "assessed_at", "lapsed_at", "reworded_at")  # the last of imports alone, which say so
+    columns = ("review_due_at", "assessed_at", "lapsed_at", "reworded_at")  # only imports change the last, and report it
     return row is not None and bool(staleness(SimpleNamespace(**{name: row.get(name) for name in columns}), moment))
 
 

@@ -69,13 +69,13 @@ class Place(NamedTuple):
 
 NOTHING: Final = Computed.of(Level.NONE, Level.NONE)
 
-# From here on a control is its position among those that apply: the loops index lists and never hash a string.
-_Targets: TypeAlias = Sequence[Sequence[int]]  # for each control, those that its matches lead to
+# From here on a control is its index among the applicable ones: the loops index lists and never hash a string.
+_Targets: TypeAlias = Sequence[Sequence[int]]  # for each control, the targets of its matches
 
 
 class _Hierarchy(NamedTuple):
-    above: _Targets  # the groups that each requirement counts for
-    below: list[int]  # how many requirements count for each group
+    above: _Targets  # of each requirement, the groups in which it counts
+    below: list[int]  # of each group, the number of its requirements
 
 
 class _Matches(NamedTuple):
@@ -113,7 +113,7 @@ def compute_ranked(
 ) -> tuple[dict[str, Computed], dict[str, int]]:
     """The result of :func:`compute`, and the ranks of the covered controls."""
     left_out = frozenset(not_applicable)
-    # What does not apply is as good as not there.
+    # Controls that do not apply are ignored completely.
     applicable = [control for control in places if control not in left_out] if left_out else list(places)
     index = {control: position for position, control in enumerate(applicable)}
     hierarchy = _hierarchy(places, applicable, index)
@@ -132,7 +132,7 @@ def compute_ranked(
 
 
 def _hierarchy(places: Mapping[str, Place], controls: Sequence[str], index: Mapping[str, int]) -> _Hierarchy:
-    groups_from: dict[str | None, Sequence[int]] = {None: ()}  # by the parent that they begin with
+    groups_from: dict[str | None, Sequence[int]] = {None: ()}  # by the parent with which a chain begins
     above: list[Sequence[int]] = []
     below = [0] * len(index)
     for control in controls:
@@ -166,8 +166,8 @@ def _led_to(matches: Iterable[tuple[str, str, Level]], index: Mapping[str, int])
     to_full: list[list[int]] = [[] for _ in index]
     to_within: list[list[int]] = [[] for _ in index]
     pairs: list[tuple[int, int]] = []
-    whole: set[int] = set()  # the pairs with a FULL match, each as one number
-    partial, full = Level.PARTIAL, Level.FULL  # looked up once: each access to a member costs more than the comparison
+    whole: set[int] = set()  # pairs with a FULL match, each as one number
+    partial, full = Level.PARTIAL, Level.FULL  # local, since accessing an enum member takes longer than comparing
     for source_control, target_control, level in matches:
         source, target = index.get(source_control), index.get(target_control)
         if source is None or target is None or level < partial:

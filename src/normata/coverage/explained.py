@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MAX_SHOWN = 10  # of each list: other proofs, effects, lifts, what is lacking, what is in conflict
+MAX_SHOWN = 10  # in each list: other proofs, effects, lifts, missing controls, conflicts
 
 
 @dataclass(frozen=True, slots=True)

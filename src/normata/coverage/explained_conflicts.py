@@ -111,7 +111,7 @@ _CONTROL_ID: BindParameter[str] = bindparam("control")
 _KIND = select(_EFFECTIVE.c.conflict).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION, _EFFECTIVE.c.control_id == _CONTROL_ID
 )
-# Every match of a pair, not just the strongest: each of them makes the control FULL by itself.
+# All matches of a pair, not only the strongest, because each of them alone makes the control FULL.
 _GIVING = (
     select(
         _MATCH.c.id,

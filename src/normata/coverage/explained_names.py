@@ -57,7 +57,7 @@ class Names:
             targets = sorted({target for source, target in pairs if source in sources})
             for some in batches(targets):
                 parameters = {**self._key, "sources": batch, "targets": some}
-                for row in self._transaction.rows(_MATCHES, parameters):  # the strongest last
+                for row in self._transaction.rows(_MATCHES, parameters):  # the strongest comes last
                     is_own = row.organization_id is not None
                     match = Match(row.id, row.match_level, is_own, row.justification)
                     self._matches[row.source_control_id, row.target_control_id] = match
@@ -118,7 +118,7 @@ _CONTROLS = (
     .join(_FRAMEWORK, _FRAMEWORK.c.id == _CONTROL.c.framework_id)
     .where(
         _CONTROL.c.id.in_(bindparam("ids", expanding=True)),
-        # What is another organization's own does not exist.
+        # Rows of other organizations are treated as missing.
         or_(_CONTROL.c.organization_id.is_(None), _CONTROL.c.organization_id == _ORGANIZATION),
     )
 )

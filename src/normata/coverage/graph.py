@@ -31,7 +31,7 @@ class Node(NamedTuple):
         return self.is_adopted and self.is_applicable
 
 
-UNRANKED = 2**31 - 1  # above every rank
+UNRANKED = 2**31 - 1  # higher than any rank
 
 
 class Below(NamedTuple):

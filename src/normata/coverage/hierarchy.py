@@ -58,7 +58,7 @@ _below = select(_CONTROL.c.id).where(_CONTROL.c.parent_id.in_(_IDS)).cte("below"
 _below = _below.union(select(_CONTROL.c.id).join(_below, _CONTROL.c.parent_id == _below.c.id))
 BELOW = select(_below.c.id)  # the controls below those named by ``ids``
 
-# Not UNION ALL: where parents lead round in a circle it has to end.
+# UNION rather than UNION ALL, so that a circle of parents ends.
 _above = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.id.in_(_IDS)).cte("above", recursive=True)
 _above = _above.union(select(_CONTROL.c.id, _CONTROL.c.parent_id).join(_above, _CONTROL.c.id == _above.c.parent_id))
 _PLACES_ABOVE = select(_above.c.id, _above.c.parent_id, is_group().label("is_group")).join(

@@ -90,13 +90,13 @@ class _Pass:
     def __init__(self, view: View) -> None:
         self.changed: dict[str, RankedLevel] = {}
         self._view = view
-        # How many more requirements below a group are PARTIAL or FULL, and FULL, than is stored.
+        # How many more requirements below a group than stored are PARTIAL or FULL, and how many more are FULL.
         self._more_partial: dict[str, int] = {}
         self._more_full: dict[str, int] = {}
-        # By how much that changes by controls above which nothing has been read yet.
+        # Changes of these counts by controls whose ancestors have not been read yet.
         self._uncounted: list[tuple[str, int, int]] = []
 
-    # --- What differs between the two
+    # --- Differences from the stored state
 
     def _stored(self, control: str) -> RankedLevel:
         raise NotImplementedError
@@ -228,7 +228,7 @@ class _Pass:
         if full:
             yield RankedLevel(PARTIAL, 1)
         elif partial:
-            # Those that have just changed may not be counted yet: then the group is looked at once more when they are.
+            # Those that have just changed may not be counted yet. The group is then checked again when they are.
             ranks = [one.rank for one in self._below(control) if one.level == PARTIAL]
             if ranks:
                 yield RankedLevel(PARTIAL, 1 + min(ranks))
@@ -243,7 +243,7 @@ class _Pass:
 
     def _below(self, control: str) -> list[RankedLevel]:
         """The levels of the requirements below a control."""
-        self._view.read_below([control])  # where one has risen since it was last asked whether they matter
+        self._view.read_below([control])  # a new one may have risen since the last check
         return [self.ranked_level(one) for one in self._view.below(control)]
 
     def _read_around(self, controls: Iterable[str]) -> None:
@@ -307,7 +307,8 @@ class _Effective(_Pass):
 
     def _lost(self, control: str, was: RankedLevel) -> Iterator[str]:
         for match in self._view.ahead(control):
-            # A FULL target rests on what may have made it FULL. What else makes it PARTIAL is of no account.
+            # A FULL target only depends on what may have made it FULL. Other sources, which make it PARTIAL, do not
+            # matter.
             if NONE < self.level(match.target) <= match.gives(was.level):
                 yield match.target
 
@@ -324,7 +325,7 @@ class _Own(_Pass):
         return below.own_partial, below.own_full
 
     def _is_supported(self, _control: str, _was: RankedLevel) -> bool:
-        return False  # it falls at once, and rises again if there is a reason
+        return False  # it falls now, and rises again if there is another reason
 
 
 def _propagated(source: RankedLevel, level: Level) -> RankedLevel:

@@ -12,7 +12,7 @@ from normata.coverage.incremental import update
 
 NONE, PARTIAL, FULL = Level
 
-MOST_FOLLOWED = 300  # controls; what hangs on an assessment is not followed any further
+MOST_FOLLOWED = 300  # controls; further effects of an assessment are not followed
 
 
 class Effect(NamedTuple):
@@ -35,7 +35,7 @@ class Lift(NamedTuple):
     gives: Level
 
 
-# --- What it does for others
+# --- Effects on others
 
 
 class Without:
@@ -51,7 +51,7 @@ class Without:
         self._applies = applies
         nodes = graph.nodes(applies.keys())
         above = graph.above(applies.keys())
-        # By group, the requirements that would begin or stop to count for it.
+        # By group, the requirements that would begin or cease to count.
         self._joining: defaultdict[str, list[str]] = defaultdict(list)
         self._leaving: defaultdict[str, list[Node]] = defaultdict(list)
         for name in sorted(nodes.keys()):
@@ -140,7 +140,7 @@ def lifts(view: View, control: str, most: int, deepest: int = 3) -> tuple[list[L
     wanted = [FULL] if node.effective == PARTIAL else [FULL, PARTIAL]
     frontier = [Lift((control,), level, level) for level in wanted]
     found: dict[str, Lift] = {}
-    seen: set[tuple[str, Level, Level]] = set()  # a control may have more before it where less is needed of it
+    seen: set[tuple[str, Level, Level]] = set()  # the same control may be followed again if a lower level is sufficient
     for _ in range(deepest):
         try:
             view.read_matches({lift.path[0] for lift in frontier})
@@ -157,7 +157,7 @@ def lifts(view: View, control: str, most: int, deepest: int = 3) -> tuple[list[L
         frontier = following
         if len(found) > most:
             break
-    # A stable sort: what is as near and gives as much stays in the order in which it was found.
+    # A stable sort, so that equal lifts stay in the order in which they were found.
     ordered = sorted(found.values(), key=lambda lift: (len(lift.path), -lift.gives))
     return ordered[:most], not frontier and len(ordered) <= most
 

@@ -24,7 +24,7 @@ from normata.coverage.graph import GraphTooLarge, View
 
 NONE, PARTIAL, FULL = Level
 
-_MOST_WORK = 5_000_000  # matches and groups that are looked at for one plan: some seconds
+_MOST_WORK = 5_000_000  # matches and groups that one plan may read; takes some seconds
 
 Order: TypeAlias = Mapping[str, tuple[int | str, ...]]
 
@@ -79,12 +79,12 @@ class _Plan:
         self._view = view
         self._gaps = frozenset(gaps)
         self._raised: dict[str, Level] = {}
-        self._more_full: defaultdict[str, int] = defaultdict(int)  # requirements below each group, by the steps so far
+        self._more_full: defaultdict[str, int] = defaultdict(int)  # below each group, after the steps so far
         self._work = 0
         self._numbers = count()
-        self._trials: dict[str, _Trial] = {}  # of each candidate
-        self._dependent: defaultdict[str, set[str]] = defaultdict(set)  # the candidates whose trials raise a control
-        self._counting: defaultdict[str, set[str]] = defaultdict(set)  # those whose trials make a part of a group FULL
+        self._trials: dict[str, _Trial] = {}  # by candidate
+        self._dependent: defaultdict[str, set[str]] = defaultdict(set)  # by control, those whose trials raise it
+        self._counting: defaultdict[str, set[str]] = defaultdict(set)  # those whose trials make parts of a group FULL
         self._best: list[tuple[tuple[int | bool, ...], tuple[int | str, ...], int, str, _Trial]] = []
         candidates = _candidates(view, gaps)
         _read_ahead(view, candidates)
@@ -144,14 +144,14 @@ class _Plan:
             sum(map(self._is_requirement, trial.partial)),
             self._level(control) == PARTIAL,
         )
-        # The number tells two entries of one candidate apart: trials cannot be compared.
+        # The number decides between entries of one candidate, because trials cannot be compared.
         entry = (tuple(-one for one in gain), self._order[control], next(self._numbers), control, trial)
         heappush(self._best, entry)
 
     def _tried(self, control: str) -> _Trial:
         """What would follow by the rules of coverage; see ``engine.py``. Raises GraphTooLarge."""
         view, counted = self._view, dict[str, int]()
-        full, partial = [control], list[str]()  # both grow while they are gone through
+        full, partial = [control], list[str]()  # both grow during the loops
         raised = {control}
         for one in full:
             self._work += len(view.ahead(one)) + len(view.counts_for(one))

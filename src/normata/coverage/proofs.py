@@ -77,9 +77,9 @@ class ProofResult(NamedTuple):
     is_complete: bool
 
 
-_ENOUGH = 40  # facts; no wave is begun that goes beyond
+_ENOUGH = 40  # facts; no further wave starts beyond
 _DEEPEST = 100  # waves down the ranks
-_WIDEST = 30  # facts of one wave down the ranks: roll-ups share them, with one premise each at least
+_WIDEST = 30  # facts in one wave down the ranks; each roll-up gets at least one premise
 
 
 def prove(view: View, fact: Fact, most_others: int) -> ProofResult:
@@ -104,7 +104,7 @@ def prove(view: View, fact: Fact, most_others: int) -> ProofResult:
         if shorter is not None and (not proof or len(shorter) < _length(proof)):
             proof = shorter
         others = list(_alternatives(inferences, fact, proof))
-        # What has not been looked at is `depth` steps away, so a proof by it has one step more than that.
+        # Facts not read yet are `depth` steps away, so a proof that uses one has at least one more step.
         if proof and _length(proof) <= depth + 1 and len(others) > most_others:
             break
     left_out = frontier or len(others) > most_others or any(_leaves_out(view, looked_at) for looked_at in inferences)
@@ -164,7 +164,7 @@ def _lowest(view: View, fact: Fact) -> Inference | None:
 
 def _highest_place(view: View, fact: Fact, inference: Inference) -> tuple[int, int]:
     if inference.rule is Rule.ROLL_UP and fact.level == FULL:
-        highest = view.counts(fact.control).highest  # of those that are not shown, too
+        highest = view.counts(fact.control).highest  # including those that are not shown
         return (0, highest) if highest < UNRANKED else _NOWHERE
     return max(_place(view, premise.control) for premise in inference.premises)
 
@@ -210,14 +210,14 @@ def _look_behind(view: View, frontier: Iterable[Fact], inferences: dict[Fact, li
     pending = list(frontier)
     _read_around(view, {fact.control for fact in pending})
     met: dict[Fact, None] = {}
-    for fact in pending:  # grows
+    for fact in pending:  # the list grows
         if fact in inferences:
             continue
         found = inferences[fact] = [one for one in _inferences(view, fact) if not one.hidden]
         for inference in found:
             for premise in inference.premises:
                 if inference.rule is None:
-                    pending.append(premise)  # the same control: it has been read, and is no further away
+                    pending.append(premise)  # the same control, so it has been read and is no further away
                 else:
                     met[premise] = None
     return [fact for fact in met if fact not in inferences]
@@ -263,7 +263,7 @@ def _shortest(inferences: Mapping[Fact, Sequence[Inference]], goal: Fact) -> Pro
     costs: dict[Fact, int] = {}
     chosen: dict[Fact, Inference] = {}
     heap: list[tuple[int, int, Fact, Inference]] = []
-    number = 0  # so that nothing but the cost and the order of discovery decides
+    number = 0  # a number, so that only cost and order of discovery decide
     for fact, found in inferences.items():
         for inference in found:
             lacking[fact, inference] = len(set(inference.premises))
@@ -321,10 +321,10 @@ def _alternatives(inferences: Mapping[Fact, Sequence[Inference]], goal: Fact, pr
     assessed = {step.fact.control for step in proof if step.inference.rule is Rule.ASSESSMENT}
     seen = assessed if len(assessed) == 1 else set()
     seen = set(seen)
-    # From each fact the inference of which it is the only premise, on the shortest way to the goal.
+    # From each fact, the inference with this fact as its only premise, on the shortest way to the goal.
     ahead: dict[Fact, tuple[Fact, Inference] | None] = {goal: None}
     pending = [goal]
-    for fact in pending:  # grows
+    for fact in pending:  # the list grows
         for inference in inferences.get(fact, ()):
             if inference.rule is Rule.ASSESSMENT and fact.control not in seen:
                 seen.add(fact.control)

@@ -39,14 +39,14 @@ Row = Mapping[str, Any]
 Changes = Mapping[type[Table], Sequence[tuple[Row | None, Row]]]
 
 
-# What bringing coverage up to date writes, for operations to declare.
+# The tables that an update of coverage writes, for the declarations of operations.
 COVERAGE_WRITES: tuple[Write, ...] = (
     insert_of(EffectiveCoverage),
     update_of(EffectiveCoverage, "status", "is_indirect", "own", "rank", "applies", "conflict"),
     delete_of(EffectiveCoverage),
 )
 
-_LEAST = 1_000  # controls that an update may always touch
+_LEAST = 1_000  # controls that an incremental update may touch in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def lock_coverage(unit: UnitOfWork, organization_id: str) -> None:
     several assessments or matches takes the lock before the first write; otherwise two of them might wait for each
     other's rows.
     """
-    unit.lock("content", shared=True)  # a load changes what everybody's coverage follows from
+    unit.lock("content", shared=True)  # a load changes rows from which the coverage of all organizations follows
     unit.lock(f"coverage of {organization_id}")
 
 
@@ -102,7 +102,7 @@ def bring_up_to_date(unit: UnitOfWork, organization_id: str, touched: Touched) -
     except GraphTooLarge:
         return recompute(unit, organization_id, reassessed=touched.assessed)
     concerned = {*touched.assessed, *touched.matches, *moved, *changes}
-    # What is FULL now has lost nothing. A dry run says of all what they were.
+    # FULL controls have lost nothing. A dry run reports the former status of all.
     low = [
         control
         for control, found in changes.items()
@@ -135,7 +135,7 @@ def recompute(unit: UnitOfWork, organization_id: str, *, reassessed: Collection[
     lock_coverage(unit, organization_id)
     changes, before = _differences(unit, organization_id)
     count = _store(unit, organization_id, changes, before, reassessed)
-    unit.analyze({str(EffectiveCoverage.__tablename__): count})  # conflicts are found by joining it
+    unit.analyze({str(EffectiveCoverage.__tablename__): count})  # the search for conflicts joins the table
     _follow_conflicts(unit, organization_id, None)
     return count
 
@@ -314,7 +314,7 @@ def affected_organizations(transaction: Transaction, changes: Changes) -> list[s
     return sorted(affected)
 
 
-# The columns that coverage follows from.
+# The columns from which coverage follows, by table.
 MATTERS: Mapping[type[Table], Sequence[str]] = {
     Control: ("parent_id", "type", "is_decomposed", "is_mandatory"),
     ControlMatch: ("source_control_id", "target_control_id", "match_level", "organization_id", "retired_at"),
@@ -344,7 +344,7 @@ _adopted = select(_ADOPTION.c.framework_id).where(_ADOPTION.c.organization_id ==
 _considered = union_all(_adopted, select(bindparam("also", type_=_ADOPTION.c.framework_id.type)))
 _controls = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_considered))
 _CONTROLS = select(*SCOPE_COLUMNS, _CONTROL.c.parent_id).where(_CONTROL.c.framework_id.in_(_considered))
-# Not joined to the controls: SQLite gathers their ids once and has matches found among them in half of the time.
+# Without a join to the controls: with a list of ids, SQLite finds the matches in half of the time.
 _MATCHES = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH.c.match_level).where(
     _MATCH.c.source_control_id.in_(_controls),
     _MATCH.c.target_control_id.in_(_controls),

@@ -24,12 +24,12 @@ from normata.coverage.staleness import ASSESSED_ON, HAS_ASSESSED, is_made_on
 from normata.frameworks.model import Control, ControlCoverage, FrameworkAdoption
 from normata.frameworks.wording_model import ControlWording
 
-MAX_NAMED = 500  # controls that an event names
+MAX_NAMED = 500  # controls that an event lists
 
-# What recording wordings writes, for operations to declare.
+# The tables that recording a wording writes, for the declarations of operations.
 WORDING_WRITES: tuple[Write, ...] = (insert_of(ControlWording), update_of(ControlWording, "stale_since"))
 
-WORDED = ("identifier", "name", "description")  # the columns of a control that are its wording
+WORDED = ("identifier", "name", "description")  # the columns that make up the wording of a control
 
 
 class Wording(NamedTuple):
@@ -79,7 +79,7 @@ def reworded_controls(controls: Iterable[PendingRow], frameworks: Iterable[Pendi
     versions = {row.id: row.stored["version"] for row in frameworks if row.stored is not None}
     found = []
     for row in controls:
-        if row.stored is None or row.long is None:  # it is new, or none of its texts changes
+        if row.stored is None or row.long is None:  # a new control, or one whose texts do not change
             continue
         before, after = _wording(row.stored, row.stored_long or {}), _wording(row.final, row.long)
         if not before.is_as(after):
@@ -144,7 +144,7 @@ def _record(
     for control in controls:
         history = found[control.id]
         valid_from = history[-1].replaced_at if history else None
-        # A clock that was set back must not make a wording end before it begins.
+        # If the clock was set back, a wording must not end before it begins.
         replaced_at = max(unit.moment, valid_from or "")
         last = _Earlier(new_id(), control.before, valid_from, replaced_at, is_editorial)
         history.append(last)
@@ -198,7 +198,7 @@ def _adopters(unit: UnitOfWork, controls: Sequence[RewordedControl]) -> Mapping[
     for batch in batches(sorted(owners)):
         for organization_id, framework_id in unit.rows(_ADOPTERS, {"ids": batch}):
             adopters[organization_id].add(framework_id)
-    if None in owners.values():  # the catalog is centralized, and its import concerns organizations that it is not of
+    if None in owners.values():  # an import of a centralized catalog concerns organizations other than the caller's
         unit.extend_reach(sorted(adopters))
     return dict(sorted(adopters.items()))
 

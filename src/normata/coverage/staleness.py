@@ -38,16 +38,16 @@ class Staleness(Wire):
 
 _WORDING, _ASSESSMENT = sql_table(ControlWording), sql_table(ControlCoverage)
 
-# When an assessment was made, or confirmed last: on the wording that the control had then.
+# When an assessment was made or last confirmed, and so for which wording of the control.
 ASSESSED_ON = func.coalesce(_ASSESSMENT.c.assessed_at, _ASSESSMENT.c.created_at)
-# The condition that it judges the control: that somebody answers for a control says nothing of its wording.
+# Whether it judges the control. An assessment with only an owner does not depend on the wording.
 HAS_ASSESSED = or_(
     _ASSESSMENT.c.coverage_status.is_not(None),
     _ASSESSMENT.c.lapsed_status.is_not(None),
     _ASSESSMENT.c.is_applicable.is_not(None),
 )
-# Since when the wording of its control is another one than it was made on; null if it is not. It is called
-# ``reworded_at`` in the rows of :func:`staleness`. What is made in the moment of an import was made before it.
+# When the control got another wording than the assessed one; null if it has not. In the rows of :func:`staleness` it is
+# ``reworded_at``. An assessment at the same time as an import was made before it.
 REWORDED_AT: ColumnElement[str | None] = (
     select(func.max(_WORDING.c.stale_since))
     .where(

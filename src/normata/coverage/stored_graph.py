@@ -115,7 +115,7 @@ _NODES = (
 _matches = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH.c.match_level).where(
     match_counts(_ORGANIZATION)
 )
-# Two statements and no OR: each takes its own index, whatever the database thinks of an OR.
+# Two statements instead of an OR, so that each uses its index whatever the planner thinks of an OR.
 _AHEAD = _matches.where(_MATCH.c.source_control_id.in_(_IDS))
 _BEHIND = _matches.where(_MATCH.c.target_control_id.in_(_IDS))
 

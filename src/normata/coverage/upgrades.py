@@ -15,7 +15,7 @@ from normata.core.schema.table import CODED, Table, foreign_key, sql_table
 from normata.coverage.upgrading import EXCLUDED_ABOVE, FOLLOWS, GROUP_ROLL_UP, OWN_REQUIREMENT
 from normata.frameworks.model import Control, Framework
 
-# What each rule says of the controls that it has changed.
+# How each rule explains a changed control.
 RULES = {
     EXCLUDED_ABOVE: "it is below a group that was excluded, and no longer applies either",
     FOLLOWS: "it follows from other controls, whose status has changed",
@@ -32,7 +32,7 @@ class UpgradeChange(Table):
     """
 
     __tablename__ = "upgrade_change"
-    published = False  # it is nobody's doing
+    published = False  # nobody has made this change
 
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"), primary_key=True)
     control_id: Mapped[Identifier] = mapped_column(primary_key=True)

@@ -44,7 +44,7 @@ class _Controls(NamedTuple):
     assessed: Mapping[str, Level]
 
 
-# The matches that count for an organization, in schemas that know of no others. The later ones that do have their own.
+# The matches that count, in older schemas. Upgrades from later ones have queries of their own.
 _MATCH = table(
     "control_match",
     *map(column, ("id", "source_control_id", "target_control_id", "match_level", "organization_id", "retired_at")),
@@ -94,7 +94,7 @@ def _read_controls(connection: Connection, organization_id: str, *, with_baselin
         )
     ).all()
     outside = _outside_of_baselines(connection, organization_id) if with_baselines else frozenset()
-    # Before there were baselines, that a control applies was what an assessment said by itself.
+    # Before baselines existed, only the assessment decided whether a control applies.
     decisions = {
         row.control_id: row.is_applicable
         for row in assessments
