@@ -125,7 +125,7 @@ def test_conflicts_are_a_list_of_their_own(ask: Ask, service: Served) -> None:
     assert book.sheetnames == ["Gaps", "Next steps", "Conflicts", "Summary"]
     [_, *rows] = book["Conflicts"].iter_rows(values_only=True)
     assert [(row[0], row[4], row[5], row[7]) for row in rows] == [
-        ("2", "FULL", "FULL", "requirements below it that are assessed less"),
+        ("2", "FULL", "FULL", "requirements below it that are assessed lower"),
         ("2.1", "FULL", "PARTIAL", "matches that make it FULL"),
     ]
     entries = ask("statement-of-applicability").json()["controls"]

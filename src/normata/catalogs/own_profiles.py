@@ -1,4 +1,4 @@
-"""Profiles that an organization imports for itself, and the ids of what it imports."""
+"""Profiles that an organization imports for itself, and the ids of its imported rows."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ NO_CATALOG = (
 
 
 def own_id(organization_id: str, published: str) -> str:
-    """The id of an organization's own row: a publisher's ids are everybody's."""
+    """The id of an organization's own row, because a publisher's id may be used once for all organizations."""
     return str(uuid5(_OWN, json.dumps([organization_id, published])))
 
 
 def own_baselines(rows: Iterable[Row], published: Iterable[Row], organization_id: str) -> Iterator[Row]:
-    """The rows of profiles' baselines as the organization's own.
+    """The baselines of profiles as the organization's own rows.
 
-    They select controls of a framework of this upload, or of a centralized one, which keep their ids.
+    They select controls of a framework in the same upload, or of a centralized framework, whose controls keep their
+    ids.
     """
     imported = {row.values["id"] for row in published if row.array in ("frameworks", "controls")}
     for row in rows:
@@ -53,7 +54,7 @@ def own_baselines(rows: Iterable[Row], published: Iterable[Row], organization_id
 
 
 class VisibleCatalogs(StoredCatalogs):
-    """The centralized frameworks that an organization can see, with its own baselines of these."""
+    """The centralized frameworks that an organization can see, with its own baselines of them."""
 
     def __init__(self, transaction: Transaction, organization_id: str) -> None:
         super().__init__(transaction)
@@ -65,9 +66,9 @@ class VisibleCatalogs(StoredCatalogs):
         return [CatalogFramework(*row) for row in rows]
 
     def selection(self, names: Sequence[str]) -> tuple[str, set[str]] | None:
-        """The framework and the controls of the only baseline with one of these ids or names, or null.
+        """The framework and controls of the only baseline with one of these ids or names; null if there is none.
 
-        One of the organization's own takes precedence.
+        An own baseline takes precedence.
         """
         own = [own_id(self._organization_id, name) for name in names]
         key = {"organization": self._organization_id, "names": [*names, *own]}

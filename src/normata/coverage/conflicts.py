@@ -21,8 +21,8 @@ from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Eff
 
 Conflict = Literal["MATCHES", "BELOW"]
 CONFLICT_DESCRIPTION = (
-    "Why the assessment cannot be right: `MATCHES` if a match makes the control `FULL` that is assessed less, `BELOW`"
-    " if it is assessed `FULL` and a requirement below it is assessed less."
+    "Why the assessment cannot be right: `MATCHES` if a match makes the control `FULL` that is assessed lower, `BELOW`"
+    " if it is assessed `FULL` and a requirement below it is assessed lower."
 )
 
 

@@ -97,7 +97,7 @@ def _becomes_stale(change: Change, moment: str) -> bool:
 
 
 def _is_stale(row: Mapping[str, Any] | None, moment: str) -> bool:
-    columns = ("review_due_at", "assessed_at", "lapsed_at", "reworded_at")  # only imports change the last, and report it
+    columns = ("review_due_at", "assessed_at", "lapsed_at", "reworded_at")  # only imports change the last
     return row is not None and bool(staleness(SimpleNamespace(**{name: row.get(name) for name in columns}), moment))
 
 

@@ -142,7 +142,7 @@ class MappingName:
 
 @dataclass(frozen=True, slots=True)
 class ConflictMatch:
-    """A match that makes a control FULL which is assessed less.
+    """A match that makes a control FULL which is assessed lower.
 
     ``assessments`` are those by which its source is FULL, without any help of the control itself: the first of them,
     none where that takes too long to follow, or where it is FULL by a group that is explained, alone.
@@ -165,7 +165,7 @@ class ExplainedConflict:
 
     ``kind`` is MATCHES or BELOW. With MATCHES, ``matches`` are those that make the control FULL: set aside, all of them
     together, they end the conflict; ``matches_are_all`` is true where there are no more. With BELOW, ``below`` are the
-    requirements below the control that are assessed less, the first of ``below_count``.
+    requirements below the control that are assessed lower, the first of ``below_count``.
     """
 
     kind: str

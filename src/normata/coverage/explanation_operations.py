@@ -78,7 +78,7 @@ class OtherAssessment(Wire):
 
 
 class ConflictMatch(ExplainedMatch):
-    """A match that makes the control `FULL`, although it is assessed less."""
+    """A match that makes the control `FULL`, although it is assessed lower."""
 
     rationale: str | None = Field(description="How the publisher of the mapping compared the two controls.")
     strength: str | None = Field(description="How strong the publisher says that the relation is, on its own scale.")
@@ -101,7 +101,7 @@ class CoverageConflict(Wire):
     )
     matches_are_all: bool = Field(description="Whether these are all.")
     below: list[OtherAssessment] = Field(
-        description=f"With `BELOW`: the requirements below the control that are assessed less; the first {MAX_SHOWN}."
+        description=f"With `BELOW`: the requirements below the control that are assessed lower; the first {MAX_SHOWN}."
     )
     below_count: int = Field(description="The number of such requirements.")
 
@@ -233,7 +233,7 @@ that would be sufficient, the effects of the control's own assessment on others,
 one. The search has a maximum distance, and the response says if it was cut short.
 
 If the assessment is in conflict, `conflict` says with what: the matches that make the control `FULL`, each with the
-assessments that it rests on, or the requirements below it that are assessed less.""",
+assessments that it rests on, or the requirements below it that are assessed lower.""",
         about=Control,
         id_description="The id of a control of a framework that the organization has adopted.",
         query=OrganizationQuery,

@@ -1,7 +1,7 @@
-"""Changed wordings of controls: what an import stores of them, and which assessments become stale by them.
+"""Changed wordings of controls: what an import stores about them, and which assessments become stale.
 
-Assessments are not written. Each earlier wording is stored once for all organizations, with whether assessments that
-were made on it are stale; :mod:`normata.coverage.staleness` compares the times.
+Assessments are not written. Each earlier wording is stored once for all organizations, with whether assessments of it
+are stale; :mod:`normata.coverage.staleness` compares the times.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Wording(NamedTuple):
     description: str | None
 
     def is_as(self, other: Wording) -> bool:
-        """Whether another wording says the same: it differs by white space and letter case at most."""
+        """Whether two wordings are the same apart from white space and letter case."""
         return all(same_wording(one, another) for one, another in zip(self, other, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class RewordedControl:
-    """A control that an import words otherwise. ``version`` is the one of the framework before."""
+    """A control whose wording an import changes. ``version`` is the framework's version before."""
 
     id: str
     framework_id: str
@@ -75,7 +75,7 @@ class Rewording:
 
 
 def reworded_controls(controls: Iterable[PendingRow], frameworks: Iterable[PendingRow]) -> list[RewordedControl]:
-    """The stored controls among pending rows that get another wording, with the version of their framework so far."""
+    """The stored controls among pending rows that get another wording, with the framework's version before."""
     versions = {row.id: row.stored["version"] for row in frameworks if row.stored is not None}
     found = []
     for row in controls:
@@ -89,7 +89,7 @@ def reworded_controls(controls: Iterable[PendingRow], frameworks: Iterable[Pendi
 
 
 def record_rewording(unit: UnitOfWork, rewording: Rewording) -> None:
-    """Store the earlier wordings of controls that have been written, and publish what that means for organizations."""
+    """Store the earlier wordings of changed controls, and publish the consequences for organizations."""
     if not rewording.controls:
         return
     earlier: dict[str, Sequence[_Earlier]] = {}
@@ -108,7 +108,7 @@ def record_rewording(unit: UnitOfWork, rewording: Rewording) -> None:
 
 @dataclass(slots=True)
 class _Earlier:
-    """A wording that a control had, with since when assessments of it are stale: before this import, and now."""
+    """An earlier wording of a control, with when assessments of it became stale: before this import, and now."""
 
     id: str
     wording: Wording
@@ -171,11 +171,11 @@ def _record(
 
 
 def _judge(history: Sequence[_Earlier], now: Wording) -> None:
-    """Set since when assessments of each earlier wording are stale.
+    """Set the time since when assessments of each earlier wording are stale.
 
-    An assessment holds for the wording that it was made on. It goes on to hold for the next one if that was an
-    editorial change, and it does hold when the change is made. Any other change makes it stale, until the control has
-    a wording again that it holds for.
+    An assessment is valid for the wording that it was made on. If an editorial change follows while it is valid, it is
+    valid for the next wording, too. Any other change makes it stale, until the control again has a wording that it is
+    valid for.
     """
     wordings = [*(one.wording for one in history), now]
     for start, judged in enumerate(history):
@@ -210,7 +210,7 @@ def _publish(
     earlier: Mapping[str, Sequence[_Earlier]],
     rewording: Rewording,
 ) -> None:
-    """Publish what changed wordings mean for an organization that has adopted their frameworks: as one event."""
+    """Publish one event about the changed wordings, for an organization that has adopted their frameworks."""
     assessed, stale, holding = [], [], []
     for control_id, made_at in _assessed(unit, organization_id, reworded):
         assessed.append(control_id)

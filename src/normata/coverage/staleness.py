@@ -63,14 +63,14 @@ REWORDED_AT: ColumnElement[str | None] = (
 
 
 def is_made_on(valid_from: str | None, replaced_at: str, made_at: str | None) -> bool:
-    """Whether an assessment of a time was made on a wording, as :data:`REWORDED_AT` has it."""
+    """Whether an assessment made at a time was of this wording, by the same rule as :data:`REWORDED_AT`."""
     if made_at is None:
         return valid_from is None
     return (valid_from is None or valid_from < made_at) and made_at <= replaced_at
 
 
 def staleness(row: Any, moment: str) -> list[dict[str, Any]]:
-    """The members of :class:`Staleness` of an assessment with review_due_at, assessed_at, lapsed_at and reworded_at."""
+    """The reasons why an assessment is stale. Its row has review_due_at, assessed_at, lapsed_at and reworded_at."""
     since = row.lapsed_at
     if since is None and row.review_due_at is not None and row.review_due_at <= moment:
         is_reviewed = row.assessed_at is not None and row.assessed_at >= row.review_due_at

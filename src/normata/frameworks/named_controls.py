@@ -1,4 +1,4 @@
-"""Controls with what they are called, in the order in which lists have them."""
+"""Controls with their names, in the order of lists."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from normata.frameworks.model import Control, Framework
 
 
 def named_controls(transaction: Transaction, ids: Collection[str], *, requirements: bool = False) -> list[Any]:
-    """Rows with id, identifier, name, framework_id, position and identifier_key: by framework, in catalog order.
+    """Rows with id, identifier, name, framework_id, position and identifier_key, by framework and in catalog order.
 
-    With ``requirements``, controls that are none are left out.
+    With ``requirements``, other controls are left out.
     """
     statement = _REQUIREMENTS if requirements else _CONTROLS
     rows = [row for batch in batches(sorted(ids)) for row in transaction.rows(statement, {"ids": batch})]

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from normata.core.schema.fields import Flag, Identifier, Name, ShortText, Text, Timestamp
 from normata.core.schema.table import Table, defaults_to, derived, foreign_key
 
-# Where assessments of a wording are stale: the condition of an index.
+# The condition of the index for stale assessments.
 IS_STALE = "stale_since IS NOT NULL"
 
 
@@ -37,13 +37,13 @@ class ControlWording(Table):
     is_editorial: Mapped[Flag] = defaults_to(False)
     stale_since: Mapped[Timestamp | None]
 
-    organization_id: Mapped[Identifier | None] = derived()  # its control's: null where centralized
+    organization_id: Mapped[Identifier | None] = derived()  # of the control; null if that is centralized
 
     fixed = ("control_id",)
     __table_args__ = (
         Index(None, "control_id", "replaced_at"),
         Index(None, "organization_id"),
-        # All that says which assessments are stale: most wordings, and most often the whole table, are not in it.
+        # All columns that decide which assessments are stale. It contains few wordings, and often none.
         Index(
             "ix_control_wording_stale",
             *("control_id", "replaced_at", "valid_from", "stale_since"),

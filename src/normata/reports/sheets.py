@@ -89,7 +89,7 @@ def _gap(gap: Mapping[str, Any]) -> tuple[Cell, ...]:
     )
 
 
-_AGAINST = {"MATCHES": "matches that make it FULL", "BELOW": "requirements below it that are assessed less"}
+_AGAINST = {"MATCHES": "matches that make it FULL", "BELOW": "requirements below it that are assessed lower"}
 
 
 def _conflict(conflict: Mapping[str, Any]) -> tuple[Cell, ...]:

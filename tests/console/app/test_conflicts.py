@@ -14,7 +14,7 @@ from tests.world import ALPHA as ALPHA_ID
 
 ONE = f"{ALPHA}controls/moon.A.1/"
 SUN = f"{ALPHA}controls/sun.A.1/"
-SAID = "Our assessment says less than what these matches make of it."
+SAID = "Our assessment is lower than what follows from these matches."
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_each_way_out_is_offered_to_those_who_may(disputed: People) -> None:
     said = text_of(page)
     assert SAID in said
     assert "A.1 sun control 1 SUN-2 match of Sun to moon 3" in said
-    assert "It rests on the assessment of A.1 sun control 1" in said
+    assert "It is based on the assessment of A.1 sun control 1" in said
     assert {"#assessment", SUN, f"{SUN}#assessment"} <= set(Parsed(page).links)
     [form] = aside_forms(page)
     done = send(disputed["editor"], form, justification="Our premises differ.")
@@ -86,8 +86,8 @@ def test_a_group_names_the_requirements_below_it_that_are_less(people: People) -
     for control, status in (("own.A", "FULL"), *((f"own.A.{number}", "PARTIAL") for number in range(1, 13))):
         assert browser.post(f"{ALPHA}controls/{control}/coverage/", coverageStatus=status).status_code == 303
     page = browser.get(f"{ALPHA}controls/own.A/")
-    assert "Our assessment says full, but these requirements below it are assessed less." in text_of(page)
-    assert "There are 2 more requirements below it" in text_of(page)
+    assert "Our assessment is full, but these requirements below it are assessed lower." in text_of(page)
+    assert "2 more requirements below it are assessed lower" in text_of(page)
     assert f"{ALPHA}controls/own.A.10/#assessment" in Parsed(page).links
     assert aside_forms(page) == []
 

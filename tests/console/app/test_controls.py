@@ -363,7 +363,7 @@ def test_a_stale_assessment_says_why_what_has_changed_and_is_confirmed(reworded:
     page = reworded["viewer"].get(path)
     said = text_of(page)
     assert "Its review has been due since" in said
-    assert "The catalog has worded the control otherwise since it was assessed" in said
+    assert "An import changed the wording of the control on" in said
     assert "<del>week</del><ins>day</ins>" in page.text
     assert "CONTROL 1" not in said, "letter case and white space are no difference"
     assert not [form for form in Parsed(page).forms if form.action.endswith("confirm/")]
@@ -376,5 +376,5 @@ def test_a_stale_assessment_says_why_what_has_changed_and_is_confirmed(reworded:
     assert (done.status_code, done.headers["location"]) == (303, f"{path}?done=confirmed")
     said = text_of(editor.get(done.headers["location"]))
     assert "The assessment is up to date." in said
-    assert "worded the control otherwise" not in said
+    assert "An import changed the wording" not in said
     assert "moon.A.1" not in text_of(editor.get(f"{ALPHA}controls/?isStale=true"))

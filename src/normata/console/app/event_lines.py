@@ -33,7 +33,7 @@ UNSHOWN = frozenset({"id", "organizationId", "createdAt", "updatedAt", "assessed
 _EMPTY: tuple[Any, ...] = (None, "", [], {})  # not shown for a new row
 _CALLED = ("name", "title", "identifier", "email")  # the fields with the name of a row, best first
 _NOTHING = "–"  # noqa: RUF001 - a dash, as in print
-_FIRST = 5  # controls that are named
+_FIRST = 5  # controls that are listed
 _FEW = 3  # fields shown without a click
 _SHORT = 60  # longer texts are shown as a difference
 _LONGEST = 20_000  # characters in all; longer texts are not compared
@@ -123,13 +123,13 @@ def _named(event: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
 
 
 def _controls(event: Mapping[str, Any]) -> Sequence[str]:
-    """The controls that the counts of an event name."""
+    """The controls that the counts of an event list."""
     found: Sequence[str] = (event["counts"] or {}).get("controlIds", ())
     return found
 
 
 def _counts(event: Mapping[str, Any], named: Named) -> list[tuple[str, Any]]:
-    """The counts of an event in words, of controls the names of the first."""
+    """The counts of an event in words, with the names of the first controls."""
     counts = [(kind_words(name), count) for name, count in (event["counts"] or {}).items() if name != "controlIds"]
     controls = _controls(event)
     if controls:

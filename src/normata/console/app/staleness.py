@@ -1,4 +1,4 @@
-"""What makes an assessment stale: the wording that has changed since, and the form that confirms it."""
+"""Why an assessment is stale: changed wordings of its control, and the form that confirms it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORDED = ("identifier", "name", "description")
 
 
 class ChangedText(NamedTuple):
-    """A text of a control that is another one now: what it is called, what has become of it, and how it was."""
+    """A changed text of a control: its label, the difference, and the whole earlier text."""
 
     label: str
     pieces: Sequence[Piece]
@@ -22,19 +22,19 @@ class ChangedText(NamedTuple):
 
 
 class ChangedWording(NamedTuple):
-    """What has changed since an assessment was made, and the version that it was made on; empty if that has none."""
+    """The changes since an assessment was made, and the version of the framework then; empty if it had none."""
 
     version: str
     texts: Sequence[ChangedText]
 
 
 def reasons_of(coverage: Mapping[str, Any]) -> dict[str, str]:
-    """Why an assessment is stale, each with since when."""
+    """The reasons why an assessment is stale, each with the time since when."""
     return {one["reason"]: one["since"] for one in coverage["stale"]}
 
 
 def changed_wording(wordings: Mapping[str, Any]) -> ChangedWording | None:
-    """The difference between the wording that was assessed and today's; null if it is not known."""
+    """The difference between the assessed wording and the present one; null if the former is not known."""
     assessed = next((one for one in wordings["earlier"] if one["isAssessed"]), None)
     if assessed is None:
         return None
