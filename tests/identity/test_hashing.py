@@ -35,7 +35,10 @@ def test_what_is_no_hash_is_nobodys(stored: str | None, monkeypatch: pytest.Monk
     assert not asyncio.run(Hashing().is_right(PASSWORD, stored))
 
 
-def test_a_flood_takes_few_threads_and_few_of_it_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("workers", "threads"), [(1, 2), (2, 1), (3, 1)])
+def test_a_flood_takes_few_threads_and_few_of_it_wait(
+    monkeypatch: pytest.MonkeyPatch, workers: int, threads: int
+) -> None:
     at_once, most, lock = 0, 0, threading.Lock()
 
     class Slow(PasswordHasher):
@@ -54,7 +57,7 @@ def test_a_flood_takes_few_threads_and_few_of_it_wait(monkeypatch: pytest.Monkey
     monkeypatch.setattr("os.cpu_count", lambda: 2)
 
     async def flood() -> list[bool | BaseException]:
-        hashing = Hashing()
+        hashing = Hashing(workers=workers)
 
         async def attempt(number: int) -> bool:
             # Each of these networks has many addresses.
@@ -64,8 +67,8 @@ def test_a_flood_takes_few_threads_and_few_of_it_wait(monkeypatch: pytest.Monkey
         return await asyncio.gather(*map(attempt, range(60)), return_exceptions=True)
 
     answers = asyncio.run(flood())
-    assert most == 2
+    assert most == threads
     refused = [answer for answer in answers if isinstance(answer, SignInRefused)]
     assert {(error.cause, error.wait) for error in refused} == {("too_many_waiting", 1)}
-    assert answers.count(True) == 2 + 3 * 3
-    assert len(refused) == 60 - 11
+    assert answers.count(True) == threads + 3 * 3
+    assert len(refused) == 60 - threads - 9

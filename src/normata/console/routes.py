@@ -44,7 +44,7 @@ def console_routes(services: Services, settings: Settings, operations: Iterable[
         site,
         Pages(assets),
         provider=None if provider is None else provider.name,
-        hashing=Hashing(),
+        hashing=Hashing(workers=settings.workers),
         throttles=Throttles(services.changes, settings.sign_in_limit),
         passkeys=None if site.passkey_host is None else RelyingParty(site.passkey_host, site.origin),
         operations={operation.operation_id: operation for operation in operations},

@@ -95,13 +95,14 @@ def _without_known(plain: str, about: Sequence[str | None]) -> str:
 class Hashing:
     """Hashes and compares passwords with Argon2id, by the second recommended option of RFC 9106 (section 4).
 
-    Each hash takes 64 MiB and a tenth of a second, so threads compute it, at most one per processor. Addresses take
-    turns, and only a few attempts of each wait; otherwise a flood of guesses would take all memory, or all time.
+    Each hash takes 64 MiB and a tenth of a second, so threads compute it, at most one per processor in all ``workers``
+    together. Addresses take turns, and only a few attempts of each wait; otherwise a flood of guesses would take all
+    memory, or all time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, workers: int = 1) -> None:
         self._hasher = PasswordHasher()  # the defaults are this option
-        self._queue = FairQueue(min(4, os.cpu_count() or 1), waiting=_MOST_WAITING)
+        self._queue = FairQueue(max(1, min(4, os.cpu_count() or 1) // workers), waiting=_MOST_WAITING)
         self._nobodys = ""
 
     @asynccontextmanager
