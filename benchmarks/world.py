@@ -1,4 +1,4 @@
-"""Made-up organizations, frameworks and records, as rows of bundles; the same every time."""
+"""Generated organizations, frameworks and records as rows of bundles; the same in each run."""
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,12 +14,12 @@ from normata.records.base import Restorable
 
 Row = dict[str, Any]
 Arrays = Iterable[tuple[str, Iterable[Row]]]
-Tokens = Mapping[tuple[int, str], str]  # by users and scopes
+Tokens = Mapping[tuple[int, str], str]  # by user and scope
 
 ROLES = ("owner", "editor", "admin", "viewer", "viewer")  # of the members of an organization
-EDITOR = 1  # the place of the member who makes restores
-LIVE_SHARE = 10  # for so many archived records there is a live one
-_CATEGORY = 15  # controls in a category, which is one itself
+EDITOR = 1  # the position of the member who restores
+LIVE_SHARE = 10  # archived records for each live one
+_CATEGORY = 15  # controls in a category, including the category
 
 _WORDS = """
     access account alert approval archive asset assurance audit authentication authority availability awareness
@@ -41,27 +41,27 @@ def sentence(rng: random.Random, words: int) -> str:
 
 @cache
 def moment(step: int) -> str:
-    """One of some thousand moments of the last years, as the wire has it."""
+    """One of some thousand timestamps of the last years, in wire form."""
     start = datetime(2024, 1, 1, tzinfo=UTC)
     return format_timestamp(start + timedelta(hours=step * 6, milliseconds=step % 1000))
 
 
 def made_id(sort: str, number: int) -> str:
-    """An id of a usual length that sorts as it was made, and is no UUID: Normata's own ids can be told from it."""
+    """An id of a usual length, in order of creation, and no UUID, so that it differs from Normata's own ids."""
     return f"{number:08}-{sort}".ljust(20, "-")
 
 
 def member(organization: int, place: int) -> int:
-    """The number of a member of an organization; the user and the membership have it."""
+    """The number of an organization's member, which user and membership share."""
     return organization * len(ROLES) + place
 
 
 class World:
-    """All of a database, by numbers.
+    """The content of a database, by numbers.
 
-    ``centralized`` and ``own`` have the numbers of controls of the centralized frameworks and, for each organization,
-    of its own. An organization adopts centralized frameworks up to ``adoptable`` controls, but the first adopts all.
-    ``matches`` lead to each centralized control, and ``assessed`` is the share of controls that organizations assess.
+    ``centralized`` and ``own`` are the numbers of controls in the centralized frameworks and in each organization's own
+    one. An organization adopts centralized frameworks up to ``adoptable`` controls; the first one adopts all.
+    ``matches`` lead to each centralized control. ``assessed`` is the share of controls that organizations assess.
     """
 
     def __init__(self, centralized: list[int], own: list[int], adoptable: int, matches: int, assessed: float) -> None:
@@ -83,11 +83,11 @@ class World:
         return sum(len(self.catalogs[framework]) for framework in self.adopted[organization])
 
     def holder(self, index: int) -> int:
-        """The organization of a record: every other one is the first's, the rest are the others' in turn."""
+        """The organization of a record: every second one is the first's, the others are of the other ones in turn."""
         return 0 if index % 2 == 0 or len(self.organizations) == 1 else 1 + index // 2 % (len(self.organizations) - 1)
 
     def arrays(self, tokens: Tokens, consulted: Sequence[int] = ()) -> Arrays:
-        """Everything but notifications and records. One more user is a member of the organizations ``consulted``."""
+        """All but notifications and records. A further user is a member of the organizations in ``consulted``."""
         users = range(member(len(self.organizations), 0) + 1)
         members = [(one, member(one, place), role) for one in self.organizations for place, role in enumerate(ROLES)]
         members += [(one, users[-1], "editor") for one in consulted]
@@ -139,7 +139,7 @@ class World:
                 }
 
     def _match_rows(self) -> Iterator[Row]:
-        """To each centralized control from as many other frameworks; from and to an organization's own, two to four."""
+        """Matches to each centralized control from other frameworks; two to four from and to own controls."""
         rng, pairs = random.Random(3), list[tuple[int, int]]()
         for framework in self._centralized:
             others = [self.catalogs[other] for other in self._centralized if other != framework]
@@ -165,7 +165,7 @@ class World:
     def records(self, kind: type[Restorable], count: int, archived: int) -> Iterator[Row]:
         """Records of a kind: the first ``archived`` are archived, others live; the first live one has the first's slug.
 
-        Who is responsible is never the editor, so each restore notifies somebody.
+        The responsible member is never the editor, so each restore notifies somebody.
         """
         names, rng = wire_names(kind), random.Random(5)
         texts = [(sentence(rng, 3).lower(), sentence(rng, 40)) for _ in range(1_000)]
@@ -179,7 +179,7 @@ class World:
                 "created_at": moment(number % 1_000),
                 "updated_at": moment(1_500),
                 "archived_at": None if live else moment(1_500),
-                # Some kinds have these.
+                # columns of some kinds
                 kind.responsible: made_id("membership", member(organization, 2 + number % 3)),
                 "description": text,
                 "findings": text,
@@ -190,7 +190,7 @@ class World:
 
 
 def notifications(users: Sequence[int], each: int) -> Iterator[Row]:
-    """As restores write them, the oldest first, so that those of one user lie apart as they do in life."""
+    """Notifications as restores write them, the oldest first, so that those of one user are scattered as in reality."""
     for number in range(each * len(users)):
         user, step = users[number % len(users)], number // len(users) * 10
         payload = {

@@ -1,6 +1,6 @@
-"""Many cells in one test: each is tried, and all that fail are told together, with their places.
+"""Many cells in one test: each is tried, and all failures are reported together, with their places.
 
-A test for each cell of a large matrix costs more in pytest than in the service.
+A test for each cell of a large matrix would take more time in pytest than in the service.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Test = Callable[..., None]
 
 @contextmanager
 def all_cells() -> Iterator[At]:
-    """Tries each cell in a block of its own, ``with at("sun"):``, and raises all failures as a group in the end."""
+    """Tries each cell in a block of its own, ``with at("sun"):``, and raises all failures as a group at the end."""
     failures: list[Exception] = []
     tried = 0
 
@@ -40,9 +40,9 @@ def all_cells() -> Iterator[At]:
 def each(
     names: str | tuple[str, ...], cells: Iterable[Any], show: Callable[[Any], object] = repr
 ) -> Callable[[Test], Test]:
-    """As ``pytest.mark.parametrize``, but all cells are tried in one test, with the same fixtures.
+    """Like ``pytest.mark.parametrize``, but with all cells in one test, which share its fixtures.
 
-    So it is for tests that leave their fixtures as they are. ``show`` says of a value how a failure names it.
+    So the test must leave its fixtures unchanged. ``show`` gives the name of a value in failures.
     """
     given = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
     values = [(cell,) if len(given) == 1 else tuple(cell) for cell in cells]

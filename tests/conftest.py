@@ -1,4 +1,4 @@
-"""What all tests share: the shipped application over a fresh copy of the test world, on both databases."""
+"""The fixtures of all tests: the shipped application over a fresh copy of the test world, on both databases."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from tests.listing import Listing
 from tests.pooled import Kept, opened, to_lend
 from tests.postgres import Server, running_server
 
-# By itself Hypothesis draws the same examples in every run of CI.
+# By default Hypothesis draws the same examples in every CI run.
 hypothesis.settings.register_profile("others each time", derandomize=False)
 hypothesis.settings.load_profile("others each time")
 
 
 def pytest_configure() -> None:
-    """Work in memory where there is room, and let the commands that tests start be interrupted.
+    """Use a folder in memory if there is room, and let tests interrupt the commands that they start.
 
-    A shell that starts the tests in the background has them ignore SIGINT, and what they start would, too.
+    A shell makes background processes ignore SIGINT, and these pass that on to the commands.
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
-        gc.disable()  # until all has been imported, of which nothing is garbage
+        gc.disable()  # until everything is imported, since imported objects are no garbage
     if (parent := memory.folder()) is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", parent)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: tests wait for servers to start, and for limits of time to pass."""
+    """One more than there are processors, because tests often wait for servers and timeouts."""
     return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_collection_finish() -> None:
-    """Leave what has been imported alone: the collector would walk it again and again, for a third of the run."""
+    """Exclude imported objects from garbage collection, which would otherwise take a third of the run."""
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -58,14 +58,14 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Look for garbage once. Pytest does so five times, for faults in destructors, and the interpreter once more."""
+    """Collect garbage once. Pytest would do so five times, to find errors in finalizers, and Python once more."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def event_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The file of the key that signs checkpoints: not in the folder that the tests run in."""
+    """The key file that signs checkpoints, outside of the folder in which the tests run."""
     path = tmp_path_factory.mktemp("key") / "normata.event-key"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NORMATA_EVENT_KEY", str(path))
@@ -74,20 +74,20 @@ def event_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def no_marks(event_key: Path) -> None:
-    """All tests share the key, and each has a database of its own: what was signed of another is none of its past."""
+    """Remove the marks of signed checkpoints: tests share the key, but each has a database of its own."""
     shutil.rmtree(f"{event_key}.marks", ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def prepared_process() -> Iterator[None]:
-    """Ends the process that forks for the commands that tests start."""
+    """End the process that forks the commands of tests."""
     yield
     prepared.end()
 
 
 @pytest.fixture(scope="session")
 def catalogs() -> Path:
-    """The folder of published catalogs and mappings. They are too large, and not ours, to be kept with the tests."""
+    """The folder of published catalogs and mappings, which are too large for the repository, and not ours."""
     beside = Path(__file__).parents[2] / "shared" / "data"
     folder = Path(os.environ.get("NORMATA_TEST_DATA") or beside)
     if not folder.is_dir():
@@ -97,7 +97,7 @@ def catalogs() -> Path:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with the test world in it, to be copied."""
+    """A SQLite file with the test world, to copy."""
     path = tmp_path_factory.mktemp("template") / "world.db"
     build(f"sqlite:///{path}", with_world=True)
     return path
@@ -112,7 +112,7 @@ def postgres() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def postgres_template(postgres: Server) -> Iterator[str]:
-    """The name of a database with the test world in it, to be copied."""
+    """The name of a database with the test world, to copy."""
     name = f"normata_template_{uuid4().hex}"
     build(postgres.create(name), with_world=True)
     yield name
@@ -121,7 +121,7 @@ def postgres_template(postgres: Server) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def empty_sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a current schema and nothing in it, to be copied."""
+    """A SQLite file with the current schema and no rows, to copy."""
     path = tmp_path_factory.mktemp("template") / "empty.db"
     build(f"sqlite:///{path}", with_world=False)
     return path
@@ -129,7 +129,7 @@ def empty_sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def empty_postgres_template(postgres: Server) -> Iterator[str]:
-    """The name of a database with a current schema and nothing in it, to be copied."""
+    """The name of a database with the current schema and no rows, to copy."""
     name = f"normata_template_{uuid4().hex}"
     build(postgres.create(name), with_world=False)
     yield name
@@ -138,7 +138,7 @@ def empty_postgres_template(postgres: Server) -> Iterator[str]:
 
 @pytest.fixture
 def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
-    """The address of a fresh copy of the test world in SQLite."""
+    """The URL of a fresh copy of the test world in SQLite."""
     path = tmp_path / "normata.db"
     shutil.copy(sqlite_template, path)
     return f"sqlite:///{path}"
@@ -146,21 +146,21 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def kept_postgres(postgres: Server, postgres_template: str) -> Iterator[Kept]:
-    """A copy of the test world in PostgreSQL, to be restored."""
+    """A copy of the test world in PostgreSQL, which is restored after each test."""
     with closing(Kept(postgres, postgres_template)) as kept:
         yield kept
 
 
 @pytest.fixture
 def postgres_url(kept_postgres: Kept) -> str:
-    """The address of the test world in PostgreSQL, in which nothing has changed."""
+    """The URL of the unchanged test world in PostgreSQL."""
     kept_postgres.restore()
     return kept_postgres.url
 
 
 @pytest.fixture
 def own_postgres_url(postgres: Server, postgres_template: str) -> Iterator[str]:
-    """The address of a fresh copy of the test world in PostgreSQL that nobody has been connected to."""
+    """The URL of a fresh copy of the test world in PostgreSQL, to which nobody has connected before."""
     name = f"normata_{uuid4().hex}"
     yield postgres.create(name, template=postgres_template)
     postgres.drop(name)
@@ -168,28 +168,28 @@ def own_postgres_url(postgres: Server, postgres_template: str) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """The address of a fresh copy of the test world; the test runs once on each database."""
+    """The URL of a fresh copy of the test world. The test runs once on each database."""
     url: str = request.getfixturevalue({"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param])
     return url
 
 
 @pytest.fixture(scope="session")
 def kept_shared_postgres(postgres: Server, postgres_template: str) -> Iterator[Kept]:
-    """A copy of the test world in PostgreSQL for one module after the other."""
+    """A copy of the test world in PostgreSQL that one module after the other uses."""
     with closing(Kept(postgres, postgres_template)) as kept:
         yield kept
 
 
 @pytest.fixture(scope="module")
 def shared_postgres_url(kept_shared_postgres: Kept) -> str:
-    """The address of the test world in PostgreSQL, for the tests of a module."""
+    """The URL of the test world in PostgreSQL for the tests of a module."""
     kept_shared_postgres.restore()
     return kept_shared_postgres.url
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of a copy of the test world that a module's tests share, since none of them writes."""
+    """The URL of a copy of the test world that the tests of a module share. They must not write."""
     if request.param == "sqlite":
         path = tmp_path_factory.mktemp("shared") / "normata.db"
         return f"sqlite:///{shutil.copy(request.getfixturevalue('sqlite_template'), path)}"
@@ -199,21 +199,21 @@ def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="module")
 def shared_database(shared_url: str) -> Iterator[Database]:
-    """The test world that a module's tests share, past the application: whatever they try leaves it as it was."""
+    """The test world that the tests of a module share, without the application. They roll back all changes."""
     with opened(shared_url) as database:
         yield database
 
 
 @pytest.fixture(scope="session")
 def kept_empty_postgres(postgres: Server, empty_postgres_template: str) -> Iterator[Kept]:
-    """A database in PostgreSQL with a current schema, to be emptied."""
+    """A database in PostgreSQL with the current schema, which is emptied after each test."""
     with closing(Kept(postgres, empty_postgres_template)) as kept:
         yield kept
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a database with a current schema and nothing in it; the test runs once on each database."""
+    """The URL of a database with the current schema and no rows. The test runs once on each database."""
     if request.param == "sqlite":
         path = tmp_path / "empty.db"
         shutil.copy(request.getfixturevalue("empty_sqlite_template"), path)
@@ -225,21 +225,21 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """The test world, past the application."""
+    """The test world, without the application."""
     with opened(database_url) as database:
         yield database
 
 
 @pytest.fixture
 def empty(empty_url: str) -> Iterator[Database]:
-    """A database with a current schema and nothing in it."""
+    """A database with the current schema and no rows."""
     with opened(empty_url) as database:
         yield database
 
 
 @pytest.fixture
 def settings(database_url: str) -> Settings:
-    """The application's settings: the shipped ones, but for the database and a quiet log."""
+    """The shipped settings, with the test's database and a quiet log."""
     return Settings(database_url=database_url, log_level="error")
 
 
@@ -251,7 +251,7 @@ def application(settings: Settings) -> Service:
 
 @pytest.fixture
 def client(request: pytest.FixtureRequest, settings: Settings) -> Iterator[TestClient]:
-    """A client of the application; a fault of the service would be raised in the test."""
+    """A client of the application. An internal error of the service is raised in the test."""
     if (kept := to_lend(settings)) is not None:
         with kept.served(settings) as (_, client):
             yield client
@@ -265,7 +265,7 @@ MakeToken = Callable[..., str]
 
 @pytest.fixture
 def make_token(database: Database) -> MakeToken:
-    """Makes a token of one of the world's users: ``make_token("editor", scope="read")``."""
+    """Creates a token for a user of the world: ``make_token("editor", scope="read")``."""
 
     def make(user: str, *, scope: str = "write", lifetime: timedelta | None = timedelta(hours=1)) -> str:
         return change(
@@ -277,7 +277,7 @@ def make_token(database: Database) -> MakeToken:
 
 @pytest.fixture
 def bearer(make_token: MakeToken) -> Callable[..., dict[str, str]]:
-    """Makes the Authorization header of one of the world's users."""
+    """Creates the Authorization header for a user of the world."""
 
     def make(user: str, **kwargs: object) -> dict[str, str]:
         return {"Authorization": f"Bearer {make_token(user, **kwargs)}"}
@@ -287,7 +287,7 @@ def bearer(make_token: MakeToken) -> Callable[..., dict[str, str]]:
 
 @pytest.fixture
 def listing(client: TestClient, bearer: Callable[..., dict[str, str]]) -> Callable[..., Listing]:
-    """Makes a list as a user asks for it: ``listing("/controls/", "viewer")``."""
+    """Creates a list as a user requests it: ``listing("/controls/", "viewer")``."""
 
     def make(path: str, user: str = "viewer") -> Listing:
         return Listing(client, path, bearer(user))
@@ -297,7 +297,7 @@ def listing(client: TestClient, bearer: Callable[..., dict[str, str]]) -> Callab
 
 @pytest.fixture
 def add(database: Database) -> Callable[[dict[str, list[dict[str, Any]]]], None]:
-    """Loads more into the world: a bundle, in memory."""
+    """Loads a further bundle into the world."""
 
     def load(document: dict[str, list[dict[str, Any]]]) -> None:
         world.load(database, document)

@@ -1,4 +1,4 @@
-"""A small world to test in: two organizations, members of every role, and records of every kind and state."""
+"""A small world for tests: two organizations, members of every role, and records of every kind and state."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ YESTERDAY = format_timestamp(datetime.now(UTC) - timedelta(days=1))
 ARCHIVED = "2026-02-03T04:05:06.789Z"
 DUE = "2026-02-10T16:00:00.000Z"
 
-# Users: one of each role in alpha, an owner of beta, one who belongs nowhere, and one who runs the instance.
+# One user of each role in alpha, an owner of beta, a user without an organization, and an operator.
 USERS = {role: f"{role}@alpha.example" for role in ROLES} | {
     "foreigner": "owner@beta.example",
     "nobody": "nobody@nowhere.example",
     "operator": "operator@nowhere.example",
 }
 
-# The member of each organization who answers for its live records.
+# The member of each organization who is responsible for its live records.
 RESPONSIBLE = {ALPHA: "member-editor", BETA: "member-foreigner"}
 
 
@@ -92,7 +92,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
 
 
 def invitations() -> list[dict[str, Any]]:
-    """An invitation to each organization. No bundle has such rows."""
+    """An invitation to each organization, because bundles contain none."""
     return [
         {
             "id": f"invitation-{organization_id}",
@@ -105,7 +105,7 @@ def invitations() -> list[dict[str, Any]]:
 
 
 def tokens() -> list[dict[str, Any]]:
-    """A token of each member, narrowed to the organization. Nobody has it: what it is the hash of is no token."""
+    """A token of each member, narrowed to the organization. Nobody can use it, because its digest is of no token."""
     members = [
         *(((f"token-{role}", f"user-{role}", ALPHA)) for role in ROLES),
         ("token-foreigner", "user-foreigner", BETA),
@@ -121,32 +121,32 @@ def tokens() -> list[dict[str, Any]]:
 
 
 def sessions() -> list[dict[str, Any]]:
-    """A session of each person, expired too lately to be forgotten. Nobody has it: what it hashes is no secret."""
+    """A session of each person, expired too recently to be removed. Nobody can use it: its digest is of no secret."""
     return [{"id": f"session-{key}", "userId": f"user-{key}"} for key in (*ROLES, "foreigner")]
 
 
 def change_id(organization_id: str) -> str:
-    """What names the change in which an organization made its assessment of `_CHANGED`."""
+    """The id of the change with which an organization assessed `_CHANGED`."""
     return f"{EARLIER}_change-of-{organization_id}"
 
 
-# A match that both organizations see and have set aside, see `remember`. No coverage of theirs follows from it.
+# A match that both organizations see and have set aside, see `remember`. It has no effect on their coverage.
 SET_ASIDE = "star.A.4->moon.A.4"
 
 
 def disagreement(organization_id: str) -> str:
-    """Why an organization has set `SET_ASIDE` aside, which no other may learn."""
+    """The justification with which an organization has set `SET_ASIDE` aside. No other one may see it."""
     return f"The disagreement of {organization_id}."
 
 
-_CHANGED = {ALPHA: "say-sun.A.2", BETA: "say-foreign"}  # the assessment whose event there is
+_CHANGED = {ALPHA: "say-sun.A.2", BETA: "say-foreign"}  # the assessment with an event
 
 TOKENS = frozenset(row["id"] for row in tokens())
 SESSIONS = frozenset(row["id"] for row in sessions())
 
 
 def furnish(unit: UnitOfWork) -> None:
-    """Add what no bundle has: the operator, the invitations, tokens and sessions."""
+    """Add what bundles cannot contain: the operator, invitations, tokens and sessions."""
     operators.set_operator(unit, "user-operator", is_operator=True)
     for row in tokens():
         values = {
@@ -190,7 +190,7 @@ def furnish(unit: UnitOfWork) -> None:
 
 
 def remember(unit: UnitOfWork) -> None:
-    """Add to each organization what can be undone: an assessment, with the only event there is, and a match aside."""
+    """Add what each organization can undo: an assessment, with the world's only event, and a match set aside."""
     for organization_id, assessment_id in _CHANGED.items():
         actor = Actor(request_id=change_id(organization_id).partition("_")[2])
         known = {"id": assessment_id, "coverage_status": "NONE"}
@@ -217,17 +217,17 @@ def rows(document: dict[str, list[dict[str, Any]]] | None = None) -> list[Row]:
 
 
 def load(database: Database, document: dict[str, list[dict[str, Any]]]) -> dict[str, RowCounts]:
-    """Load a bundle as `normata load` does: all of it, or none and FaultyInput."""
+    """Load a bundle as `normata load` does: all of it, or nothing and FaultyInput."""
     try:
         return changes_of(database).make_now(lambda unit: loading.load(unit, rows(document)))
     except FaultyInput as error:
-        for fault in error.faults[:5]:  # its message is no more than their number
+        for fault in error.faults[:5]:  # its message only has their number
             error.add_note(str(fault))
         raise
 
 
 def contents(database: Database) -> dict[str, list[str]]:
-    """Everything that a database holds: the rows of every table, written out so that 1, 1.0 and true differ."""
+    """The rows of all tables, as texts in which 1, 1.0 and true differ."""
 
     def work(transaction: Transaction) -> dict[str, list[str]]:
         return {
@@ -244,7 +244,7 @@ def _every(table: SqlTable) -> Select[Any]:
 
 
 def _catalogs() -> dict[str, list[dict[str, Any]]]:
-    """Three centralized frameworks (one not adopted, one inactive) and a user-defined one of each organization."""
+    """Three centralized frameworks (one not adopted, one inactive) and each organization's own one."""
     frameworks: list[dict[str, Any]] = [
         {"id": "fw-sun", "identifier": "SUN-2", "name": "Sun Standard", "version": "2.0", "publishedAt": "2024-05-06"},
         {
@@ -322,7 +322,7 @@ def _statement(control: str, status: str, gap: str | None = None) -> dict[str, A
 
 
 def _notification(number: int) -> dict[str, Any]:
-    """Twelve for alpha's editor, a day apart, every third one read."""
+    """One of twelve notifications of alpha's editor, a day apart; every third one is read."""
     created = f"2026-03-{number + 1:02}T10:00:00.000Z"
     return {
         "id": f"note-{number:02}",
@@ -337,7 +337,7 @@ def _notification(number: int) -> dict[str, Any]:
 
 
 def _other_notifications() -> list[dict[str, Any]]:
-    """Of every other member one that is unread, and one that is read."""
+    """An unread and a read notification of each other member."""
     members = [("viewer", ALPHA), ("admin", ALPHA), ("owner", ALPHA), ("foreigner", BETA)]
     return [
         {"id": f"note-{state}-{user}", "organizationId": organization_id, "userId": f"user-{user}", "readAt": read_at}
@@ -348,9 +348,9 @@ def _other_notifications() -> list[dict[str, Any]]:
 
 
 def _records(kind: type[Restorable]) -> list[dict[str, Any]]:
-    """Of each organization one archived and one live record.
+    """An archived and a live record of each organization.
 
-    Where there are slugs, an archived one, too, whose slug a live one, the namesake, has taken.
+    Kinds with slugs also have an archived record whose slug a live one, the namesake, has taken.
     """
     states = ["archived", "live"] + (["taken", "namesake"] if "slug" in kind.sql().c else [])
     return [
@@ -375,7 +375,7 @@ def _record(kind: type[Restorable], state: str, organization_id: str, number: in
         record["slug"] = f"{kind.path}-shared" if state in ("taken", "namesake") else f"{kind.path}-{state}"
     if "short_id" in columns:
         record["shortId"] = number
-    if state == "live":  # it is overdue once, and somebody of the organization answers for it
+    if state == "live":  # it is overdue, and a member is responsible for it
         dates = [to_camel(column.name) for column in columns if "due" in column.info]
         record |= dict.fromkeys(dates[:1], DUE)
         if kind.responsible is not None:

@@ -1,1 +1,1 @@
-"""Attacks on a running service, beside clients that only want their work done."""
+"""Attacks on a running service, while honest clients use it."""

@@ -1,9 +1,9 @@
-"""Attack `normata serve` with two workers, beside honest clients, and look whether these notice.
+"""Attack `normata serve` with two workers, and check whether honest clients notice.
 
     python -m benchmarks.attack [--minutes 10] [--clients 50] [--rate 3] [--postgresql]
 
-It exits with 1 where an honest request failed or waited more than a second, where the memory of a worker is not flat,
-or where an attack got a 5xx or a worker killed. Normata and what the tests need must be installed.
+It exits with 1 if an honest request failed or waited more than a second, if the memory of a worker grew, or if an
+attack got a 5xx or killed a worker. Normata and what the tests need must be installed.
 """
 
 import argparse
@@ -27,11 +27,10 @@ from normata.identity.tokens.tokens import digest, generate
 from tests.postgres import running_server
 
 _CONTROLS = 1_500
-_GRACE = 30  # seconds that the attackers get to end
+_GRACE = 30  # seconds for the attackers to end
 
-# Rounds, seconds of each, and requests a second of each client, before the attack: the caches of pages and of the
-# database fill up to their limits, which would look like growth. A round has new connections, for a worker that came
-# late.
+# Rounds, their seconds, and requests per second of each client before the attack: caches fill up to their limits, which
+# would look like growth. Each round has new connections, for workers that have started late.
 _WARMING_ROUNDS, _WARMING, _WARMING_RATE = 4, 5, 10
 
 
@@ -44,7 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     seconds = options.minutes * 60
     policies = int(seconds * options.clients * options.rate * 0.12)
-    tokens = [generate() for _ in range(options.clients + 1)]  # the last is the attackers'
+    tokens = [generate() for _ in range(options.clients + 1)]  # the last one is for the attackers
     with _store(postgresql=options.postgresql) as store:
         tell(f"loading {policies:,} records into {store.name}")
         store.create("small")
@@ -76,7 +75,7 @@ def _store(*, postgresql: bool) -> Iterator[Store]:
 
 
 def _world(tokens: list[str], policies: int) -> Arrays:
-    """The world of the measuring of speed, with tokens of our own."""
+    """The world of the speed benchmark, with our own tokens."""
     made = [
         {"id": f"token-{number}", "userId": made_id("user", EDITOR), "digest": digest(token), "scope": "write"}
         for number, token in enumerate(tokens)
@@ -88,7 +87,7 @@ def _world(tokens: list[str], policies: int) -> Arrays:
 async def _run(
     server: Server, tokens: list[str], policies: int, rate: float, seconds: float
 ) -> tuple[Served, dict[int, list[float]], Outcomes]:
-    """Attack while honest clients ask, and look at the memory each minute."""
+    """Attack while honest clients send requests, and measure the memory each minute."""
     for _ in range(_WARMING_ROUNDS):
         await honest.ask(server.port, tokens[:-1], 0, _WARMING_RATE, time.monotonic() + _WARMING)
     context = multiprocessing.get_context("spawn")
@@ -107,20 +106,20 @@ async def _run(
         outcomes: Outcomes = ours.recv() if ours.poll(_GRACE) else {("all", "left waiting"): 1}
         attackers.join(_GRACE)
     finally:
-        attackers.kill()  # this one, if it has not ended
+        attackers.kill()  # if it has not ended itself
         attackers.join()
     return served, memory, outcomes
 
 
 def _memory(server: Server) -> dict[int, float]:
-    """MiB of each worker, by its process id."""
+    """The memory of each worker in MiB, by process id."""
     _, *children = family(server.pid)
     workers = [child for child in children if "resource_tracker" not in " ".join(child.cmdline())]
     return {worker.pid: worker.memory_info().rss / 2**20 for worker in workers}
 
 
 def _internal_errors(server: Server) -> float:
-    """How many requests the service itself says to have answered with 500."""
+    """How many requests the service has answered with 500, by its own metrics."""
     _, _, body = server.get("/metrics")
     counted = re.findall(r'^normata_problems_total\{code="internal".*\} (\S+)$', body.decode(), re.MULTILINE)
     return sum(map(float, counted))

@@ -1,4 +1,4 @@
-"""Clients that only want their work done: lists, kept and not, and restores, a few requests a second each."""
+"""Honest clients: each sends a few requests a second, for cached lists, other lists and restores."""
 
 import asyncio
 import random
@@ -10,31 +10,31 @@ from dataclasses import dataclass, field
 from benchmarks.speed.data import ORGANIZATION, policy_id
 from benchmarks.world import sentence
 
-PATIENCE = 30.0  # seconds until a client gives a request up
+PATIENCE = 30.0  # seconds until a client gives up
 
 _Request = tuple[str, str]  # method and path
 
 
 @dataclass
 class Served:
-    """What the clients got: how often each outcome, and the seconds that each request took."""
+    """What the clients got: the number of each outcome, and the seconds of each request."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
 
     @property
     def failures(self) -> dict[str, int]:
-        """How often anything but success."""
+        """The numbers of outcomes other than success."""
         return {outcome: count for outcome, count in self.outcomes.items() if outcome != "200"}
 
     def percentile(self, share: float) -> float:
-        """The seconds within which this share of the requests was answered; 0 where there were none."""
+        """The seconds within which this share of the requests was answered; 0 without requests."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
 
 async def ask(port: int, tokens: list[str], policies: int, rate: float, until: float) -> Served:
-    """One client for each token, with so many requests a second each, until that moment of the monotonic clock."""
+    """Run one client for each token, with ``rate`` requests a second each, until this time of the monotonic clock."""
     served, archived = Served(), iter(range(policies))
     clients = (_Client(port, token, archived, served, number) for number, token in enumerate(tokens))
     await asyncio.gather(*(client.run(rate, until) for client in clients))
@@ -42,7 +42,7 @@ async def ask(port: int, tokens: list[str], policies: int, rate: float, until: f
 
 
 class _Client:
-    """One client, on a connection that it keeps."""
+    """A client with a persistent connection."""
 
     def __init__(self, port: int, token: str, archived: Iterator[int], served: Served, number: int) -> None:
         self._port = port
@@ -62,16 +62,16 @@ class _Client:
             self._connection[1].close()
 
     def _next(self) -> _Request:
-        """Of ten requests six are for kept pages, three for lists that must be built, and one restores.
+        """The next request. Of ten, six are for cached pages, three for lists that must be built, and one is a restore.
 
-        Once all records are restored there are more lists instead.
+        Once all records are restored, there are more lists instead.
         """
         chance, rng = self._rng.random(), self._rng
         number = next(self._archived, None) if chance < 0.1 else None
         if number is not None:
             return "POST", f"/policies/{policy_id(number)}/restore/"
         page = f"organizationId={ORGANIZATION}&limit=20&page={rng.randrange(1, 5)}"
-        if chance < 0.3:  # hardly ever asked for before
+        if chance < 0.3:  # a page that is probably not cached
             return "GET", f"/controls/?{page}&search={'%20'.join(sentence(rng, 2).split())}"
         if chance < 0.4:
             return "GET", f"/notifications/?{page}"

@@ -1,4 +1,4 @@
-"""The attacks, each a loop that ends by the clock. They come from an address of their own, and in their own process."""
+"""The attacks: each is a loop with a time limit. They run in their own process, from an address of their own."""
 
 import asyncio
 import os
@@ -17,12 +17,12 @@ from normata.identity.tokens.tokens import generate
 ADDRESS = "127.0.0.2"
 IDLE = 1_024  # connections that send nothing
 
-_PATIENCE = 30.0  # seconds that an attack waits for an answer; the service's own time-outs are shorter
+_PATIENCE = 30.0  # seconds to wait for an answer; the service's own timeouts are shorter
 _RESTORE = "/integration-checks/nothing/restore/"
 _FILES = IDLE + 1_024
 
-# An HTTP/2 connection (RFC 9113) with a header block that puts one header into the table and names it 48,000 times
-# (RFC 7541): 48 kB that mean 5 MB, and far more work where repeated headers are joined one by one.
+# An HTTP/2 connection (RFC 9113) with a header block that adds one header to the table and refers to it 48,000 times
+# (RFC 7541): 48 kB that expand to 5 MB, and much more work if repeated headers are joined one by one.
 _FRAME = 16_000
 _FIRST = bytes.fromhex("828684410161") + b"\x40\x01x\x64" + b"a" * 100
 _SETTINGS = bytes.fromhex("000000040000000000")
@@ -32,13 +32,13 @@ def _frame(kind: int, flags: int, payload: bytes) -> bytes:
     return len(payload).to_bytes(3) + bytes([kind, flags]) + (1).to_bytes(4) + payload
 
 
-_HEADERS = _frame(1, 1, _FIRST)  # more of the block follows
+_HEADERS = _frame(1, 1, _FIRST)  # the block continues
 _CONTINUATIONS = [_frame(9, 4 if last else 0, b"\xbe" * _FRAME) for last in (False, False, True)]
 _HTTP2 = b"".join((b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", _SETTINGS, _HEADERS, *_CONTINUATIONS))
 
 
 class _Target(NamedTuple):
-    """Whom to attack, until when, with a token that is good; the outcomes are counted by attack."""
+    """The service to attack, the end time, and a valid token. Outcomes are counted by attack."""
 
     port: int
     until: float
@@ -47,8 +47,8 @@ class _Target(NamedTuple):
 
 
 def run(port: int, seconds: float, token: str, results: Connection) -> None:
-    """Attack for so many seconds, then send how often each attack had which outcome."""
-    os.nice(10)  # attackers have machines of their own: they must not take the processors from the service
+    """Attack for some seconds, then send the numbers of outcomes of each attack."""
+    os.nice(10)  # real attackers would not share processors with the service
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(
         resource.RLIMIT_NOFILE, (hard if hard < _FILES and hard != resource.RLIM_INFINITY else _FILES, hard)
@@ -94,19 +94,19 @@ def _large_header() -> bytes:
 
 
 def _long_header(target: _Target) -> bytes:
-    """As long as the service takes, and different each time."""
+    """A header of the maximum length, different each time."""
     head = f"GET /controls/?organizationId={ORGANIZATION}&limit=5 HTTP/1.1\r\nHost: a\r\n"
     accepted = f"Accept-Encoding: gzip, {random.randbytes(6_000).hex()}\r\n"
     return f"{head}{accepted}Authorization: Bearer {target.token}\r\n\r\n".encode()
 
 
 def _bad_token() -> bytes:
-    """A token that is well-formed, so that the database must be asked for it."""
+    """A well-formed token, so that the service must query the database."""
     return f"GET /controls/ HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {generate()}\r\n\r\n".encode()
 
 
 async def _again(target: _Target, name: str, request: Callable[[], bytes], *, at_once: int, pause: float) -> None:
-    """Send requests over and over, each on a new connection, so many at once, and take what comes."""
+    """Send requests repeatedly, each on a new connection, ``at_once`` at the same time, and count the outcomes."""
 
     async def one_after_the_other() -> None:
         await asyncio.sleep(random.random())
@@ -118,7 +118,7 @@ async def _again(target: _Target, name: str, request: Callable[[], bytes], *, at
 
 
 async def _hang_ups(target: _Target) -> None:
-    """Hang up in the middle of a body, over and over."""
+    """Close connections in the middle of a body, repeatedly."""
     while time.monotonic() < target.until:
         target.outcomes["hang-up", await _outcome(target, _hang_up(target))] += 1
         await asyncio.sleep(0.02)
@@ -137,7 +137,7 @@ async def _outcome(target: _Target, attack: Awaitable[str]) -> str:
 async def _send_and_read(target: _Target, request: bytes) -> str:
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port, local_addr=(ADDRESS, 0))
     try:
-        with suppress(ConnectionError):  # the service may refuse before it has all
+        with suppress(ConnectionError):  # the service may refuse before receiving all of it
             writer.write(request)
             await writer.drain()
         answer = await reader.read(4_096)

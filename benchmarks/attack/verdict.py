@@ -1,18 +1,18 @@
-"""What a run is judged by."""
+"""The criteria of a run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.attack.honest import Served
 
-LONGEST_WAIT = 1.0  # seconds of an honest request
-GROWTH = 1.1  # of a worker's memory, from its second minute to the end
+LONGEST_WAIT = 1.0  # seconds that an honest request may take
+GROWTH = 1.1  # factor by which a worker's memory may grow, from its second minute to the end
 
-Memory = Mapping[int, Sequence[float]]  # MiB of each worker at the beginning, after each minute and at the end
-Outcomes = Mapping[tuple[str, str], int]  # how often each attack had which outcome
+Memory = Mapping[int, Sequence[float]]  # MiB of each worker at the start, after each minute and at the end
+Outcomes = Mapping[tuple[str, str], int]  # the number of each outcome, by attack
 
 
 def faults(served: Served, memory: Memory, outcomes: Outcomes, internal: float) -> Iterator[str]:
-    """What is wrong with a run, a sentence each."""
+    """What is wrong with a run, one sentence each."""
     if served.failures:
         yield f"{sum(served.failures.values())} honest requests failed: {served.failures}"
     if not served.seconds:
@@ -30,5 +30,5 @@ def faults(served: Served, memory: Memory, outcomes: Outcomes, internal: float) 
 
 
 def grown(samples: Sequence[float]) -> float:
-    """How many times the memory after the second minute the last is; 1 in a run that is too short to tell."""
+    """The last sample divided by that after the second minute; 1 for a run that is too short."""
     return samples[-1] / samples[2] if len(samples) > 3 else 1.0

@@ -1,1 +1,1 @@
-"""What the lists, the restore and the sign-in cost at size, and the plans of every statement that they send."""
+"""Times and query plans of lists, restores and sign-ins in large databases."""

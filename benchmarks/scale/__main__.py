@@ -1,9 +1,9 @@
-"""What the lists, the restore and the sign-in cost at size, and the plans of every statement that they send.
+"""Times and query plans of lists, restores and sign-ins in large databases.
 
     python -m benchmarks.scale [--only sqlite] [--records 1000000] [--rounds 300] [--write]
 
-There is one database for each number of records (1,000, 10,000… up to --records of each of three kinds); all else in
-them is the same. Rounds go through them in turn, so that whatever else the machine does affects all sizes alike.
+There is one database for each number of records (1,000, 10,000… up to --records, of each of three kinds); everything
+else is the same. Rounds go through them in turn, so that other load on the machine affects all of them equally.
 """
 
 import argparse
@@ -35,26 +35,26 @@ from tests.postgres import running_server
 
 REPORT = Path(__file__).parents[2] / "docs" / "scale.md"
 TEMPLATE = Path(__file__).with_name("scale.md").read_text("utf-8").split("---\n")
-# The report has these numbers, too.
+# The report repeats these numbers.
 CENTRALIZED = [200 + 400 * number // 59 for number in range(60)]  # controls of frameworks; 400 on average
-OWN_CONTROLS = 50  # controls of the one framework that each organization has made for itself
-LARGE_CONTROLS = 50_000  # controls that the largest organization works with, its own and the centralized ones
+OWN_CONTROLS = 50  # controls of each organization's own framework
+LARGE_CONTROLS = 50_000  # controls of the largest organization, own and centralized
 CONSULTED = 100  # organizations that one user is a member of
 NOTIFICATIONS = 200  # of a member
-LARGE = 2_000  # rows from which a table is large
-SLOW = 100  # milliseconds below which a plan for any parameters may be as much worse as it likes
-WARMING = 8  # rounds that do not count: after five, a connection may keep a plan for any parameters
+LARGE = 2_000  # rows of a table that counts as large
+SLOW = 100  # milliseconds; below that, a generic plan may be slower by any factor
+WARMING = 8  # rounds that do not count; after five, a connection may switch to a generic plan
 
 
 @dataclass
 class Outcome:
-    """What was found out about one store: the milliseconds of each case by the number of records, and more."""
+    """The results of one store: milliseconds of each case by number of records, and more."""
 
     store: Store
     sizes: list[int]  # the numbers of records
-    filled: list[Sequence[str]] = field(default_factory=list)  # what filling took, by these
-    rows: dict[str, int] = field(default_factory=dict)  # of each table of the largest database
-    plans: list[tuple[str, str, list[Plan]]] = field(default_factory=list)  # of a case and a statement
+    filled: list[Sequence[str]] = field(default_factory=list)  # the results of filling, by size
+    rows: dict[str, int] = field(default_factory=dict)  # of the largest database, by table
+    plans: list[tuple[str, str, list[Plan]]] = field(default_factory=list)  # by case and statement
     times: dict[str, dict[int, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
 
     def findings(self) -> Iterator[str]:
@@ -152,13 +152,13 @@ def run(store: Store, world: World, records: int, rounds: int) -> Outcome:
     names = [each.name for each in Table.metadata.sorted_tables]
     counts = store.ask(str(records), *(f"SELECT count(*) FROM {name}" for name in names))  # noqa: S608 - our names
     outcome.rows = dict(zip(names, counts, strict=True))
-    os.sync()  # what has been written so far must not be on its way to the disk while times are taken
+    os.sync()  # finish pending writes before measuring
     asyncio.run(measure(outcome, world, tokens, rounds))
     return outcome
 
 
 async def measure(outcome: Outcome, world: World, tokens: Tokens, rounds: int) -> None:
-    """Explain the statements in the largest database, and time them in all."""
+    """Explain the statements in the largest database, and time them in all databases."""
     store, sizes, order = outcome.store, outcome.sizes, random.Random(rounds)
     with noted() as sessions:
         applications = {size: Application(store.url(str(size)), tokens, sessions) for size in sizes}
@@ -170,7 +170,7 @@ async def measure(outcome: Outcome, world: World, tokens: Tokens, rounds: int) -
             for size in order.sample(sizes, len(sizes)):
                 index = random.Random(attempt // 2).randrange(1, size // 2) * 2 + attempt % 2
                 for case in (case for case in timed(world, index) if attempt < 0 or attempt % case.every == 0):
-                    # There are no times of a record that chance has chosen before: it is live already.
+                    # No times for a record that a former round has chosen, because it is live already.
                     for name, milliseconds in (await applications[size].ask(case)).items():
                         if attempt >= 0:
                             outcome.times[name][size].append(milliseconds)
@@ -179,7 +179,7 @@ async def measure(outcome: Outcome, world: World, tokens: Tokens, rounds: int) -
 
 
 async def explain_all(outcome: Outcome, application: Application, world: World) -> None:
-    """The plans of all statements that are sent; of one that is sent again with the same parameters, once."""
+    """The plans of all statements; once for a statement that is repeated with the same parameters."""
     store, label, seen = outcome.store, str(outcome.sizes[-1]), set[tuple[str, str]]()
     for case in planned(world, outcome.sizes[-1]):
         if not await application.ask(case):
@@ -187,7 +187,7 @@ async def explain_all(outcome: Outcome, application: Application, world: World) 
         transactions = [*application.sent()]
         await asyncio.to_thread(store.ask, label, *case.undo)
         for begin, statement in transactions:
-            # A sign-in is explained where it is alone, and one of several.
+            # Explain a sign-in alone, and one of several at once.
             key = (statement.text, str(statement.parameters) if begin else case.name)
             if key not in seen and (begin or "sign-in" in case.name):
                 plans = await explain(store, label, begin or "BEGIN", statement)

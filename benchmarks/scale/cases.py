@@ -1,4 +1,4 @@
-"""Requests whose times and plans are taken, and the application that answers them."""
+"""The requests that are measured, and the application that answers them."""
 
 import asyncio
 import re
@@ -18,11 +18,11 @@ from normata.records.kinds import Finding, Record, Task
 from normata.settings import Settings
 
 KINDS: tuple[type[Restorable], ...] = (Task, Finding, Record)
-AT_ONCE = 32  # sign-ins that wait for an answer together
-SELDOM = 10  # what looks at all controls of the large organization is timed in each 10th round
+AT_ONCE = 32  # sign-ins that are answered together
+SELDOM = 10  # requests that read all controls of the large organization are only in each 10th round
 
 _QUERIES = {one.path: one.query for one in OPERATIONS if isinstance(one, ListOperation)}
-# Statements, but for those that a connection sends when it begins.
+# Statements, without those at the start of a connection.
 _OWN = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|WITH)\b(?!.*(set_config|sqlite_master))", re.DOTALL)
 
 
@@ -35,7 +35,7 @@ class Request(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Requests that wait together, in each ``every``-th round. ``undo`` sets back what they change."""
+    """Requests that are sent together, in each ``every``-th round. ``undo`` reverts their changes."""
 
     name: str
     requests: list[Request]
@@ -53,21 +53,21 @@ def _restoring(name: str, kind: type[Restorable], index: int, user: int, status:
     undo = (
         f"UPDATE {kind.__tablename__} SET archived_at = '{moment(1_500)}' WHERE id = '{record}'",  # noqa: S608 - ours
         "DELETE FROM audit_event",
-        "DELETE FROM notification WHERE created_at > '2026-01-01'",  # no others are as new
+        "DELETE FROM notification WHERE created_at > '2026-01-01'",  # only restores make such recent ones
     )
     request = Request("POST", f"/{kind.path}/{record}/restore/", user, "write", status)
     return Case(name, [request], undo=undo if status == 200 else ())
 
 
 def _sign_in(user: int, organization: int | None) -> Request:
-    if organization is None:  # nothing follows the sign-in, for the token is not good for writing,
+    if organization is None:  # the request ends with the sign-in: the token cannot write,
         return Request("POST", "/tasks/none/restore/", user, status=403)
-    # or because the user is not a member of the organization.
+    # or the user is not a member of the organization.
     return Request("GET", f"/controls/?organizationId={made_id('organization', organization)}", user, status=404)
 
 
 def timed(world: World, index: int) -> Iterator[Case]:
-    """What is done in a round: it restores the records of this number, and shows lists of a small and the large one."""
+    """The cases of a round: it restores the records with this number, and reads lists of two organizations."""
     small, count = world.holder(index | 1), len(world.organizations)
     asking = [(index + number) % count for number in range(AT_ONCE)]
     at_once = [_sign_in(member(one, EDITOR), (one + 1) % count if one % 2 else None) for one in asking]
@@ -118,7 +118,7 @@ def _sorted(name: str, path: str, organization: int) -> Iterator[Case]:
 
 
 class Application:
-    """The application as it is shipped, with one connection, without a server; it keeps no page."""
+    """The shipped application without a server, with one connection and without a page cache."""
 
     def __init__(self, url: str, tokens: Tokens, sessions: list[list[Statement]]) -> None:
         settings: Any = {"database_pool_size": 1, "database_timeout": 60, "page_cache_mib": 0, "log_level": "error"}
@@ -126,7 +126,7 @@ class Application:
         self._tokens, self._sessions = tokens, sessions
 
     async def ask(self, case: Case) -> dict[str, float]:
-        """Milliseconds of a case, and of a restore up to its commit; none where it is not answered as expected."""
+        """The milliseconds of a case, and of a restore up to its commit; empty if the answer is not as expected."""
         for sent in self._sessions:
             sent.clear()
         started = time.perf_counter()
@@ -138,7 +138,7 @@ class Application:
         return times if statuses == [request.status for request in case.requests] else {}
 
     def sent(self) -> Iterator[tuple[str, Statement]]:
-        """The statements of the last case, with what began the transaction; sign-ins are in none."""
+        """The statements of the last case, each with the start of its transaction; sign-ins have none."""
         for sent in self._sessions:
             begin = next((statement.text for statement in sent if statement.text.startswith("BEGIN")), "")
             yield from ((begin, statement) for statement in sent if _OWN.match(statement.text))

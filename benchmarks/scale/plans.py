@@ -1,4 +1,4 @@
-"""What the databases do for statements: their plans, with the indexes and the tables that they read whole."""
+"""Query plans of both databases, with the indexes used, and the tables that are read completely."""
 
 import json
 import re
@@ -14,13 +14,13 @@ import asyncpg
 from benchmarks.installations import SQLite, Store
 from benchmarks.speed.statements import Statement
 
-# For the parameters at hand, and for any, as a connection may go on to once it has sent a statement five times.
+# For the given parameters, and for any, to which a connection may switch after sending a statement five times.
 _MODES = ("force_custom_plan", "force_generic_plan")
 
 
 @dataclass(order=True)
 class Plan:
-    """What was done for a statement; ``whole`` has the tables that were read from end to end."""
+    """The plan of a statement; ``whole`` lists tables that were read completely."""
 
     milliseconds: float
     rows: int
@@ -30,9 +30,9 @@ class Plan:
 
 
 async def explain(store: Store, label: str, begin: str, statement: Statement) -> list[Plan]:
-    """The plans of a statement in the transaction that ``begin`` begins, one for each mode. Nothing of it stays.
+    """The plans of a statement in the transaction that ``begin`` starts, one for each mode. All is rolled back.
 
-    It is run twice in each: the first time it may have to be fetched from the disk.
+    Each runs twice, because the first run may have to read from the disk.
     """
     if isinstance(store, SQLite):
         with closing(sqlite3.connect(store.path(label), isolation_level=None)) as file:
@@ -56,7 +56,7 @@ def _on_sqlite(connection: sqlite3.Connection, statement: Statement) -> Plan:
     tables = {alias: table for table, alias in re.findall(r"(\w+) AS (\w+)", statement.text)}
     for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", statement.parameters):
         plan.indexes += re.findall(r"USING (?:AUTOMATIC )?(?:PARTIAL )?(?:COVERING )?INDEX (\w+)", detail)
-        # What has no index is given one of the whole table, for the time of the statement.
+        # SQLite builds an automatic index from the whole table, for a single statement.
         scanned = re.findall(r"^SCAN (?!CONSTANT)(\w+)|^SEARCH (\w+) USING AUTOMATIC", detail)
         plan.whole += [tables.get(name, name) for names in scanned for name in names if name]
     connection.execute("ROLLBACK")
@@ -64,7 +64,7 @@ def _on_sqlite(connection: sqlite3.Connection, statement: Statement) -> Plan:
 
 
 async def _inside(connection: Any, statement: Statement) -> Statement:
-    """The question of a lookup, which is a function, as it stands in the database; other statements as they are."""
+    """The query within a lookup's function; other statements unchanged."""
     function = re.match(r"SELECT \* FROM public\.(\w+)\(", statement.text)
     if function is None:
         return statement

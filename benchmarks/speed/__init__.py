@@ -1,1 +1,1 @@
-"""How fast Normata answers, beside what the same machine does at best and what most people would write."""
+"""How fast Normata answers, compared with the limit of the machine and with a typical application."""

@@ -2,7 +2,7 @@
 
     python -m benchmarks.speed [--write] [--quick] [--parts pages restores records coverage console memory starting]
 
-It exits with 1 where a target is missed, and says which. Normata and what the tests need must be installed.
+It exits with 1 if a target is missed, and reports which. Normata and the test dependencies must be installed.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> Figures:
     tokens = {READER: generate(), WRITER: generate()}
-    policies = max(8_000 * (options.seconds + 1), options.requests // 20)  # more than are restored in one round
+    policies = max(8_000 * (options.seconds + 1), options.requests // 20)  # more than one round restores
     effort = options.rounds, options.seconds
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="normata-speed-")))
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> Figures:
         stores: dict[str, Store] = {"sqlite": sqlite, "postgresql": postgresql}
         if options.against is not None:
             stores["sqlite-against"] = SQLite(folder, options.against)
-            # A server of its own: the pools of all that is measured are more than the connections that one takes.
+            # A second server, because the pools of all contenders have more connections than one server accepts.
             second = stack.enter_context(running_server(durable=True))
             stores["postgresql-against"] = PostgreSQL(second, options.against)
         told = subprocess.run(["wrk", "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S607
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> Figures:
 def load(
     stores: Mapping[str, Store], label: str, tokens: Tokens, *, with_short: bool = False, **sizes: int
 ) -> Iterator[Loaded]:
-    """Make and fill databases, and tell what that took."""
+    """Create and fill databases, and return the cost."""
     for store in stores.values():
         tell(f"loading {sizes['controls']:,} controls into {store.name}")
         store.create(label)
@@ -123,7 +123,7 @@ def load(
 
 
 def measure_starting(store: Store, rounds: int) -> Starting:
-    """`normata serve` over a database that is there, to the first answer, and `normata --help` to its end."""
+    """The time of `normata serve` over an existing database until the first answer, and of `normata --help`."""
     starting = Starting()
     for _ in range(rounds):
         begun = time.perf_counter()

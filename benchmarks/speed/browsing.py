@@ -1,4 +1,4 @@
-"""The console in a browser: how much comes over the network, how soon it is seen, and how soon a key does something."""
+"""The console in a browser: bytes over the network, time to the first view, and reaction to keys."""
 
 from importlib.util import find_spec
 
@@ -12,10 +12,10 @@ _CONTROLS = f"{PLACE}controls/"
 
 
 def browse(store: Store, secret: str, rounds: int) -> Browsed:
-    """What Chromium sees of the demo; nothing where it is missing, or Playwright, which drives it."""
+    """What Chromium measures with the demo; empty if Chromium or Playwright is missing."""
     if find_spec("playwright") is None:
         return _nothing("Playwright is missing; `requirements/browser.txt` has it")
-    from tests.browser import driving, watching  # noqa: PLC0415 - only now is it known that this can be imported
+    from tests.browser import driving, watching  # noqa: PLC0415 - only importable if Playwright is installed
 
     if driving.program() is None:
         return _nothing(driving.MISSING)
@@ -40,7 +40,7 @@ def browse(store: Store, secret: str, rounds: int) -> Browsed:
             slowest = max(one.paint[-1] for one in browsed.pages.values())
             tell(f"round {number + 1} of {rounds}: seen after {slowest:.0f} ms at most")
         context.close()
-        fresh = chromium.new_context(base_url=base)  # with nothing in its cache
+        fresh = chromium.new_context(base_url=base)  # with an empty cache
         fresh.add_cookies([{"name": name, "value": value, "url": base}])
         first = fresh.new_page()
         first.goto(_CONTROLS)

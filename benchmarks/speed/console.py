@@ -1,4 +1,4 @@
-"""The pages of the console: all of them over the demo, and the controls with each filter over the large database."""
+"""The pages of the console: all of them with the demo, and the controls with each filter in the large database."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -19,10 +19,10 @@ from tests.databases import change, open_url
 
 DEMO = "demo"
 CONTROLS = "/app/organization-0/controls/"
-_MOST = 25  # requests for one page in a round: there are many pages
+_MOST = 25  # requests for each page in a round, since there are many pages
 _YES_NO = ("true", "false")
 
-# Each filter of the page, and its values; a page far behind, without a filter.
+# Each filter of the page with its values, and a late page without a filter.
 QUERIES: tuple[Mapping[str, str], ...] = (
     {},
     {"page": "400"},
@@ -37,7 +37,7 @@ QUERIES: tuple[Mapping[str, str], ...] = (
 
 
 def demonstrate(store: Store) -> str:
-    """Make a database with the demo, and tell the secret of its user's session."""
+    """Create a database with the demo, and return the secret of its user's session."""
     tell(f"making the demo in {store.name}")
     store.copy(DEMO, "")
     secrets, user = filled(store.url(DEMO))
@@ -46,13 +46,13 @@ def demonstrate(store: Store) -> str:
 
 
 def cookie(secret: str) -> dict[str, str]:
-    """The headers of a browser that has signed in."""
+    """The headers of a browser that is signed in."""
     return {"Cookie": f"{SESSION_COOKIE}={secret}", "Accept-Encoding": "gzip, deflate, br, zstd"}
 
 
 @contextmanager
 def pages(stores: Mapping[str, Store], secrets: Mapping[str, str]) -> Iterator[dict[str, Contender]]:
-    """All pages, by the database, the store and what is asked for; ``secrets`` are those of the stores' demos."""
+    """All pages, by database, store and path; ``secrets`` are those of the demos."""
     with ExitStack() as stack:
         contenders: dict[str, Contender] = {}
         for prefix, secret in secrets.items():

@@ -1,4 +1,4 @@
-"""What Normata promises of the console."""
+"""The targets for the console."""
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ _PAGE, _LARGE_PAGE = 20, 40  # milliseconds
 
 
 def of_console(figures: Figures) -> Iterator[Outcome]:
-    """The promises of the server, by the page that takes longest, and those of the browser."""
+    """The targets of the server, for the slowest page, and those of the browser."""
     controls = f"{figures.large_controls:,} controls"
     for prefix, name in _STORES:
         is_promised = prefix == "sqlite"

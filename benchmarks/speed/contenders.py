@@ -1,4 +1,4 @@
-"""What is measured in rounds: pages of controls and restores, from Normata and from what it is compared with."""
+"""The contenders that are measured in rounds: pages of controls and restores, of Normata and of others."""
 
 import asyncio
 import json
@@ -29,25 +29,24 @@ from benchmarks.world import moment
 PAGE = f"/controls/?organizationId={ORGANIZATION}&limit=100"
 CONNECTIONS = 16
 THREADS = 2  # of wrk
-ANSWERS = 20  # that each connection should get in a round, however slow the contender is,
+ANSWERS = 20  # for each connection in a round, even of a slow contender,
 LONGEST = 15  # unless that takes more seconds
-SETTLED = 0.3  # seconds after which a server has made the changes that were under way when wrk hung up
+SETTLED = 0.3  # seconds after which a server has finished the changes in flight when wrk stopped
 
-Load = tuple[int, Sample]  # the number of answers, and what they came to
+Load = tuple[int, Sample]  # the number of answers, and their sample
 Transactions = Sequence[Sequence[Statement]]
 
 
 class MeasurementFailed(Exception):
-    """Answers are not as they have to be, so the figures mean nothing."""
+    """The answers are wrong, so the figures mean nothing."""
 
 
 @dataclass
 class Contender:
-    """Something to measure: ``load`` loads it for some seconds, after ``prepare`` has set back what loads change.
+    """What is measured: ``load`` runs for some seconds, after ``prepare`` has reverted the changes of former loads.
 
-    It is loaded over so many ``connections``, and for ``least`` seconds at least. ``verify`` raises MeasurementFailed
-    where a load has not done as much as it says. ``pids`` are the main processes of server and database, null where
-    there are none.
+    It uses ``connections`` connections, and runs for at least ``least`` seconds. ``verify`` raises MeasurementFailed if
+    the changes of a load are missing. ``pids`` are the main processes of server and database, or null.
     """
 
     label: str
@@ -70,7 +69,7 @@ class Contender:
         return sample
 
     def loaded(self, seconds: int) -> Load:
-        """Raises MeasurementFailed with the name of the contender."""
+        """Run the load. Raises MeasurementFailed with the name of the contender."""
         try:
             return self.load(seconds)
         except MeasurementFailed as error:
@@ -78,11 +77,11 @@ class Contender:
 
 
 def measure(contenders: dict[str, Contender], rounds: int, seconds: int) -> dict[str, Measured]:
-    """All contenders, one after the other, so that whatever else the machine does affects all of them alike."""
+    """Measure all contenders in turn, so that other load on the machine affects all of them equally."""
     measured = {key: Measured(label=contender.label, samples=[]) for key, contender in contenders.items()}
     for contender in contenders.values():
         contender.prepare()
-        _, seen = contender.loaded(1)  # which warms it up
+        _, seen = contender.loaded(1)  # warms it up
         contender.least = min(LONGEST, math.ceil(ANSWERS * contender.connections / max(seen.per_second, 1)))
     for number in range(rounds):
         for key in reversed(contenders) if number % 2 else contenders:
@@ -93,16 +92,16 @@ def measure(contenders: dict[str, Contender], rounds: int, seconds: int) -> dict
 
 
 def wrk(server: Server, token: str, seconds: int, path: str = "/", posts: Sequence[Post] = ()) -> Load:
-    """Ask for a page again and again, or send each of ``posts`` once. Raises MeasurementFailed for any answer but 2xx.
+    """Request a page repeatedly, or send each of ``posts`` once. Raises MeasurementFailed for answers other than 2xx.
 
-    wrk is written in C: it takes the least of the processors that it shares with the servers.
+    wrk is written in C, so it takes little of the processors that it shares with the servers.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".paths") as file:
         for post in posts:
             file.write(post.path if post.body is None else f"{post.path}\t{json.dumps(post.body)}")
             file.write("\n")
         file.flush()
-        threads = 1 if posts else THREADS  # each thread would begin the list from its start
+        threads = 1 if posts else THREADS  # each thread would send the list from its start
         command = [
             *("wrk", "--threads", str(threads), "--connections", str(CONNECTIONS), "--duration", f"{seconds}s"),
             *("--timeout", "60s", "--script", str(Path(__file__).with_name("wrk.lua"))),
@@ -121,9 +120,9 @@ def wrk(server: Server, token: str, seconds: int, path: str = "/", posts: Sequen
 
 @contextmanager
 def pages(stores: Mapping[str, Store], folder: Path, token: str) -> Iterator[tuple[int, dict[str, Contender]]]:
-    """The length of the page, and all that answer it. ``stores`` by their prefix; "sqlite" is one of them.
+    """The length of the page, and all contenders that answer it. ``stores`` by prefix; "sqlite" is one of them.
 
-    All servers run throughout: one that is asked nothing costs nothing.
+    All servers run all the time, because an idle one takes no processor time.
     """
     with ExitStack() as stack:
         contenders: dict[str, Contender] = {}
@@ -136,7 +135,7 @@ def pages(stores: Mapping[str, Store], folder: Path, token: str) -> Iterator[tup
             if key == "sqlite":
                 answer.write_bytes(json.dumps(headers).encode() + b"\n" + body)
             expected = answer.read_bytes().partition(b"\n")[2]
-            # Of the large organization only the length can be alike: other controls come first there.
+            # In the large organization other controls come first, so only the length can be compared.
             if len(body) < len(expected) * 0.95 if "large" in key else json.loads(body) != json.loads(expected):
                 raise MeasurementFailed(f"{label} answers something else than Normata, SQLite")
 
@@ -147,7 +146,7 @@ def pages(stores: Mapping[str, Store], folder: Path, token: str) -> Iterator[tup
             for key, words, label, workers in sizes:
                 name = f"Normata, {store.name}{words}"
                 add(f"{prefix}{key}", name, normata(store, label, workers=workers), store.pid)
-                # No page is cached for the next request: each is read and encoded.
+                # Without a page cache, so that each page is read and encoded.
                 cold = normata(store, label, workers=workers, page_cache_mib=0)
                 add(f"{prefix}-cold{key}", f"{name}, nothing cached", cold, store.pid)
         add("bare", "Bare application on the same server", stand_in("stand_in:bare", {ANSWER: str(answer)}), None)
@@ -157,7 +156,7 @@ def pages(stores: Mapping[str, Store], folder: Path, token: str) -> Iterator[tup
 
 
 class Sort(NamedTuple):
-    """A sort of change: its requests, how the statement begins that makes it, and the policies that it has made so."""
+    """A type of change: its requests, how its statement begins, and a condition for the changed policies."""
 
     name: str
     post: Callable[[int], Post]
@@ -173,7 +172,7 @@ SORTS = (
 
 @contextmanager
 def changes(stores: Mapping[str, Store], policies: int, token: str) -> Iterator[dict[str, Contender]]:
-    """Normata's changes over each store, and the same statements without Normata."""
+    """Normata's changes in each store, and the same statements without Normata."""
     with ExitStack() as stack:
         contenders: dict[str, Contender] = {}
         for prefix, store in stores.items():
@@ -183,10 +182,10 @@ def changes(stores: Mapping[str, Store], policies: int, token: str) -> Iterator[
             for sort in SORTS if store.is_ours else SORTS[:1]:
                 posts = [sort.post(number) for number in range(policies)]
                 hooks: Any = {"prepare": partial(archive_again, store), "verify": partial(_require_made, store, sort)}
-                if store.is_ours:  # the application in this process is not that of another checkout
+                if store.is_ours:  # this process has the application of this checkout only
                     archive_again(store)
                     transaction = capture(store.url("small"), token, posts[0], sort.write)
-                    # Made beforehand: to put the parameters together is not part of what is measured.
+                    # In advance, because preparing parameters is not part of the measurement.
                     prepared = [transaction.of(post.mark) for post in posts]
                     send, driver = _send_to_postgresql, f"{CONNECTIONS} connections of asyncpg"
                     if isinstance(store, SQLite):
@@ -207,7 +206,7 @@ _SEALED = ("unsealed_event", "event_leaf", "event_checkpoint")
 
 
 def _unsealed(store: Store, stack: ExitStack, policies: int, token: str) -> Contender:
-    """Restores where no event is noted to be sealed, and none is."""
+    """Restores without the sealing of events."""
     store.copy(UNSEALED, "small")
     store.ask(UNSEALED, f"DROP TRIGGER {NOTING} {store.of_trigger}")
     server = stack.enter_context(stand_in("unsealed:create_app", {"NORMATA_DATABASE_URL": store.url(UNSEALED)}))
@@ -221,7 +220,7 @@ def _unsealed(store: Store, stack: ExitStack, policies: int, token: str) -> Cont
 
 
 def archive_again(store: Store, label: str = "small") -> None:
-    """Set the records back, and remove what the changes have left behind."""
+    """Archive the records again, and remove the rows that the changes have added."""
     store.ask(
         label,
         f"DELETE FROM policy WHERE title LIKE '{CREATED} %'",  # noqa: S608 - ours
@@ -235,12 +234,12 @@ def archive_again(store: Store, label: str = "small") -> None:
 
 def _require_made(store: Store, sort: Sort, answers: int, label: str = "small") -> None:
     (made,) = store.ask(label, f"SELECT count(*) FROM policy WHERE {sort.made}")  # noqa: S608 - ours
-    if made < answers * 0.9:  # wrk's count is not exact: it hangs up on what is under way at the end
+    if made < answers * 0.9:  # wrk's count is not exact, because it stops with requests in flight
         raise MeasurementFailed(f"{store.name}: {made} of {answers} policies are there after {sort.name}")
 
 
 def _send_to_sqlite(url: str, transactions: Transactions, seconds: int) -> Load:
-    """Transactions one after the other, as durable as Normata's."""
+    """Run transactions one after the other, as durably as Normata."""
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=60, isolation_level=None)) as connection:
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -16384"):
             connection.execute(f"PRAGMA {pragma}")
@@ -253,13 +252,13 @@ def _send_to_sqlite(url: str, transactions: Transactions, seconds: int) -> Load:
 
 
 def _send_to_postgresql(url: str, transactions: Transactions, seconds: int) -> Load:
-    """Transactions over several connections at once."""
+    """Run transactions over several connections at once."""
 
     async def send(connection: Any, waiting: Iterator[Sequence[Statement]], end: float) -> int:
         done = 0
         while time.perf_counter() < end and (statements := next(waiting, None)):
             for text, parameters, _ in statements:
-                # Several in one text cannot be prepared.
+                # asyncpg cannot prepare several statements in one text.
                 await (connection.fetch(text, *parameters) if parameters else connection.execute(text))
             done += 1
         return done

@@ -1,4 +1,4 @@
-"""What coverage costs over HTTP, one request after the other: assessments, gaps, explanations, searches and sorts."""
+"""Times of single requests about coverage: assessments, gaps, explanations, searches and sorting."""
 
 import http.client
 import itertools
@@ -19,7 +19,7 @@ from benchmarks.speed.figures import Sample
 from benchmarks.world import made_id
 
 SORTS = ("identifier", "name", "slug", "type", "isMandatory", "coverageStatus", "effectiveCoverageStatus", "updatedAt")
-# One that all have, some that a part of them have, one that none has.
+# Words in all controls, in some of them, and in none.
 SEARCHES = ("a", "access", "control policy", "nothing of the kind")
 
 
@@ -30,7 +30,7 @@ class Request(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How many controls the databases have: `small`, `large`, and `adopted`, which has a short framework, too."""
+    """The numbers of controls in the databases `small`, `large` and `adopted`, which also has a short framework."""
 
     small: int
     large: int
@@ -39,7 +39,7 @@ class Sizes(NamedTuple):
 
 @contextmanager
 def coverage(stores: Mapping[str, Store], policies: int, sizes: Sizes, token: str) -> Iterator[dict[str, Contender]]:
-    """All that is measured: assessments and gaps over all ``stores``, the rest over "sqlite" alone."""
+    """All contenders: assessments and gaps in all ``stores``, the others in "sqlite" only."""
     with ExitStack() as stack:
         contenders: dict[str, Contender] = {}
         servers: dict[tuple[str, str], Server] = {}
@@ -78,7 +78,7 @@ def coverage(stores: Mapping[str, Store], policies: int, sizes: Sizes, token: st
 
 
 def assessments(controls: int) -> Iterator[Request]:
-    """Assessments of random controls; each differs from the one before."""
+    """Assessments of random controls; each one changes the status."""
     rng, assessed = random.Random(1), dict[str, str]()
     while True:
         control = made_id("control", rng.randrange(controls))
@@ -97,7 +97,7 @@ def explanations(controls: int) -> Iterator[Request]:
 
 
 def one_by_one(server: Server, token: str, requests: Iterator[Request], seconds: int) -> Load:
-    """Send requests for some seconds, each after the answer to the one before, over one connection."""
+    """Send requests one after the other for some seconds, over one connection."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     return send(server, headers, requests, seconds)
 
@@ -105,7 +105,7 @@ def one_by_one(server: Server, token: str, requests: Iterator[Request], seconds:
 def send(
     server: Server, headers: Mapping[str, str], requests: Iterator[Request], seconds: int, *, most: int | None = None
 ) -> Load:
-    """The same with other headers, and at most so many requests."""
+    """The same with these headers, and at most ``most`` requests."""
     taken: list[float] = []
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as connection:
         end = time.perf_counter() + seconds

@@ -1,4 +1,4 @@
-"""The data that is asked for: one organization with its frameworks, and policies that it archives and makes."""
+"""The data of the benchmark: an organization with frameworks, and policies that it archives and creates."""
 
 from collections.abc import Mapping
 from random import Random
@@ -8,12 +8,12 @@ from benchmarks.world import EDITOR, Arrays, Tokens, World, made_id, notificatio
 from normata.records.kinds import Policy, Task
 
 FRAMEWORKS = 5
-MATCHES = FRAMEWORKS - 1  # to each control: one from each of the other frameworks
+MATCHES = FRAMEWORKS - 1  # to each control, one from each other framework
 
-SHORT = 123  # controls of a framework that is adopted besides: as many as ISO/IEC 27001:2022 has requirements
+SHORT = 123  # controls of a further framework: as many as ISO/IEC 27001:2022 has requirements
 SHORT_FRAMEWORK = made_id("framework", FRAMEWORKS)
 
-CREATED = "Created"  # how the titles of new policies begin
+CREATED = "Created"  # the beginning of new policies' titles
 
 ORGANIZATION = made_id("organization", 0)
 CALLER = made_id("user", EDITOR)
@@ -21,12 +21,12 @@ READER, WRITER = (EDITOR, "read"), (EDITOR, "write")  # the caller's tokens
 
 
 def policy_id(number: int) -> str:
-    """The id of an archived policy. All are of one length, and none is a UUID, see `statements.py`."""
+    """The id of an archived policy. All have the same length, and none is a UUID, see `statements.py`."""
     return made_id("policy", number)
 
 
 class Post(NamedTuple):
-    """A request that changes something; ``mark`` is the text in it that tells it from the others of its sort."""
+    """A request that changes something; ``mark`` is the text that distinguishes it from others of its type."""
 
     path: str
     body: Mapping[str, Any] | None
@@ -34,19 +34,19 @@ class Post(NamedTuple):
 
 
 def restoring(number: int) -> Post:
-    """The restore of a policy."""
+    """A request that restores a policy."""
     return Post(f"/policies/{policy_id(number)}/restore/", None, policy_id(number))
 
 
 def creating(number: int) -> Post:
-    """A new policy."""
-    mark = f"no-{number:08}"  # the same in a slug
+    """A request that creates a policy."""
+    mark = f"no-{number:08}"  # unchanged in a slug
     body = {"organizationId": ORGANIZATION, "title": f"{CREATED} {mark}", "content": {"text": sentence(Random(1), 40)}}
     return Post("/policies/", body, mark)
 
 
 def arrays(tokens: Tokens, *, controls: int, policies: int, tasks: int = 0, with_short: bool = False) -> Arrays:
-    """The bundle. One framework more is ``with_short``: the controls are as many as without it."""
+    """The bundle. ``with_short`` adds a further framework; the total number of controls stays the same."""
     sizes = [controls // FRAMEWORKS] * FRAMEWORKS
     if with_short:
         sizes = [(controls - SHORT) // FRAMEWORKS] * FRAMEWORKS + [SHORT]

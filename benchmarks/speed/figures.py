@@ -1,4 +1,4 @@
-"""What was measured, as it is stored: the page is made from this and from nothing else."""
+"""The measured figures as they are stored. The page is made from these only."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 
 class Sample(BaseModel):
-    """One contender in one round; times in milliseconds, those of processes for one request."""
+    """One contender in one round: times in milliseconds, processor times for one request."""
 
     per_second: float
     p50: float | None = None
@@ -33,7 +33,7 @@ class Measured(BaseModel):
         return statistics.median(sample.per_second for sample in self.samples)
 
     def median(self, name: str) -> float | None:
-        """The median of another figure; null where it was not taken."""
+        """The median of another figure; null if it was not measured."""
         values = [getattr(sample, name) for sample in self.samples]
         return None if None in values else statistics.median(values)
 
@@ -49,17 +49,17 @@ class Loaded(BaseModel):
 
 class Memory(BaseModel):
     requests: list[int] = []
-    mib: list[float] = []  # of a worker that has answered so many requests
+    mib: list[float] = []  # of a worker, by the number of requests so far
     statuses: dict[int, int] = {}
 
 
 class Starting(BaseModel):
-    serve: list[float] = []  # seconds
+    serve: list[float] = []  # in seconds
     help: list[float] = []
 
 
 class Seen(BaseModel):
-    """A page in the browser, loaded in some rounds; times in milliseconds."""
+    """A page in the browser over several rounds: times in milliseconds."""
 
     label: str
     paint: list[float] = []
@@ -68,13 +68,13 @@ class Seen(BaseModel):
 
 
 class Browsed(BaseModel):
-    """What a browser has seen of the console; without a ``browser``, ``missing`` says why nothing was seen."""
+    """What the browser has measured; without a ``browser``, ``missing`` says why."""
 
     browser: str = ""
     missing: str = ""
     first_view: int = 0  # bytes
     pages: dict[str, Seen] = {}
-    reactions: list[float] = []  # milliseconds from a key to what it does; the longest of each round
+    reactions: list[float] = []  # milliseconds from a key to its effect; the longest of each round
 
 
 class Machine(BaseModel):
@@ -92,16 +92,16 @@ class Machine(BaseModel):
 
 class Figures(BaseModel):
     date: str
-    older: dict[str, str] = {}  # the dates of parts that were measured before that
+    older: dict[str, str] = {}  # the dates of parts that an earlier run has measured
     machine: Machine
     rounds: int
     seconds: int
     connections: int
     controls: int
     large_controls: int
-    adopted_controls: int = 0  # of the organization whose assessments and gaps are measured
+    adopted_controls: int = 0  # of the organization in the coverage measurements
     page_bytes: int = 0
-    loaded: list[Loaded] = []  # this and what follows is empty where it was left out
+    loaded: list[Loaded] = []  # empty if not measured, like the fields below
     pages: dict[str, Measured] = {}
     restores: dict[str, Measured] = {}
     records: dict[str, Measured] = {}
@@ -114,14 +114,14 @@ class Figures(BaseModel):
 
 class Spread(NamedTuple):
     value: float
-    low: float  # in single rounds
+    low: float  # the lowest single round
     high: float
 
 
 def ratio(measured: dict[str, Measured], upper: str, lower: str) -> Spread | None:
-    """How many times as fast one contender is as another: the ratio of the medians, and the extremes of single rounds.
+    """How many times as fast ``upper`` is as ``lower``: the ratio of the medians, and the extremes of single rounds.
 
-    Null where one of them was not measured.
+    Null if one of them was not measured.
     """
     above, below = measured.get(upper), measured.get(lower)
     if above is None or below is None:
@@ -131,7 +131,7 @@ def ratio(measured: dict[str, Measured], upper: str, lower: str) -> Spread | Non
 
 
 def this_machine(folder: Path, **versions: str) -> Machine:
-    """The machine that this runs on; the databases are in ``folder``."""
+    """The present machine, with the databases in ``folder``."""
     described = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text("utf-8"))
     taken = []
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
@@ -147,6 +147,6 @@ def this_machine(folder: Path, **versions: str) -> Machine:
         system=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
         packages={name: version(name) for name in ("granian", "fastapi", "pydantic", "sqlalchemy", "asyncpg")},
-        fsync_ms=statistics.median(taken),  # no commit can be faster
+        fsync_ms=statistics.median(taken),  # the lower bound of a commit
         **versions,
     )

@@ -1,4 +1,4 @@
-"""The memory of one worker under all sorts of requests, many of them."""
+"""The memory of a worker under many requests of all types."""
 
 import asyncio
 import random
@@ -13,11 +13,11 @@ from benchmarks.speed.figures import Memory
 from benchmarks.world import Tokens, made_id, sentence
 
 _SAMPLES = 20
-_Request = tuple[str, str, str, set[int], str]  # method, path, token, statuses that are expected, another header
+_Request = tuple[str, str, str, set[int], str]  # method, path, token, expected statuses, further header
 
 
 def measure_memory(store: Store, policies: int, tokens: Tokens, requests: int) -> Memory:
-    """Samples of the worker's memory while it answers so many requests, one before the first."""
+    """Samples of the worker's memory, before and while it answers this number of requests."""
     archive_again(store)
     memory, statuses = Memory(), Counter[int]()
     with normata(store, "small", bad_token_limit=0) as server:
@@ -33,7 +33,7 @@ def measure_memory(store: Store, policies: int, tokens: Tokens, requests: int) -
 
 
 def _mixed(server: Server, tokens: Tokens, policies: int) -> Iterator[_Request]:
-    """Requests without end: of a hundred, five restore, ten are refused, ten ask whether a page has changed."""
+    """Requests without end: of a hundred, five restore, ten are refused, ten are conditional."""
     rng = random.Random("mixed")
     reader, writer = tokens[READER], tokens[WRITER]
     _, headers, _ = server.get(PAGE, reader)
@@ -58,7 +58,7 @@ def _mixed(server: Server, tokens: Tokens, policies: int) -> Iterator[_Request]:
 
 
 def _list(rng: random.Random) -> str:
-    """A list with a query that has hardly ever been asked before, or one of few."""
+    """A list with a query that is probably new, or with one of a few."""
     page = f"organizationId={ORGANIZATION}&limit={rng.randrange(5, 20)}&page={rng.randrange(1, 4)}"
     match rng.randrange(10):
         case 0:
@@ -75,11 +75,11 @@ def _list(rng: random.Random) -> str:
 
 
 async def _send(server: Server, requests: Iterator[_Request], statuses: Counter[int]) -> None:
-    """Send requests, each once, over several connections. Raises MeasurementFailed for an unexpected answer."""
+    """Send requests once each, over several connections. Raises MeasurementFailed for an unexpected answer."""
 
     async def one_after_the_other() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        for method, path, token, expected, header in requests:  # all take from the same
+        for method, path, token, expected, header in requests:  # all threads take from the same iterator
             head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n{header}\r\n"
             writer.write(head.encode())
             answer = (await reader.readuntil(b"\r\n\r\n")).lower()

@@ -1,4 +1,4 @@
-"""A promise beside what was measured."""
+"""A target compared with what was measured."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from benchmarks.speed.figures import Spread
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A promise beside what was measured. Without a ``bound`` nothing is promised."""
+    """A target compared with what was measured. Without a ``bound`` there is no target."""
 
     name: str
     measured: Spread
@@ -17,7 +17,7 @@ class Outcome:
 
     @property
     def met(self) -> bool:
-        """Whether the target is met, going by the median. What has to be nothing may be no more than that."""
+        """Whether the median meets the target. A bound of 0 must be met exactly."""
         if not self.bound:
             return self.bound is None or self.measured.value == 0
         return (self.measured.value >= self.bound) == self.at_least

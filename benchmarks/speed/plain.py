@@ -1,9 +1,9 @@
-"""The list of controls as most people would write it: FastAPI, Pydantic models, the SQLAlchemy ORM.
+"""The list of controls as a typical application: FastAPI, Pydantic models and the SQLAlchemy ORM.
 
-It reads the database file that Normata made and answers with the same items. Classes for the tables, relationships that
-are loaded eagerly, a session for each request, an endpoint in FastAPI's thread pool, a response model (Normata's own):
-what the tutorials of these libraries show. Nothing is left out that they teach for speed, and nothing is added that
-they do not.
+It reads the database file that Normata has created, and answers with the same items. It has classes for the tables,
+eagerly loaded relationships, a session for each request, an endpoint in FastAPI's thread pool, and a response model
+(Normata's own), as the tutorials of these libraries show. It uses all advice on speed from these tutorials, and nothing
+else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from normata.identity.model import AccessToken, Membership
 
 DATABASE = "BENCH_DATABASE"  # the environment variable with the URL
 
-# --- Tables; Normata's own classes serve for those without relationships
+# --- Tables; those without relationships are Normata's own classes
 
 
 class Base(DeclarativeBase):
@@ -151,7 +151,7 @@ def to_item(control: Control, effective: EffectiveCoverage, coverage: ControlCov
 
 
 def in_order(match: ControlMatch) -> tuple[str, str, int, str]:
-    """The order of matches: that of frameworks, then of the catalog."""
+    """The order of matches: by framework, then in catalog order."""
     source = match.source
     return source.framework.identifier_key, source.framework_id, source.position, match.id
 

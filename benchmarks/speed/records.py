@@ -1,4 +1,4 @@
-"""The first page of a kind of record, by any one filter, with few records and with many."""
+"""The first page of a kind of records, with each filter, with few and with many records."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from normata.records.kinds import Task
 
 FEW, MANY = 1_000, 1_000_000  # tasks, of which half are archived
 
-# Each finds all live tasks, the archived ones, or a third of the live ones.
+# They find all live tasks, the archived ones, or a third of the live ones.
 FILTERS: Mapping[str, str] = {
     "": "",
     "archived": "only",
@@ -27,7 +27,7 @@ FILTERS: Mapping[str, str] = {
 
 
 def load(stores: Mapping[str, Store], tokens: Tokens, many: int) -> None:
-    """Make the databases `few` and `many`."""
+    """Create the databases `few` and `many`."""
     for store in stores.values():
         if store.is_ours:
             tell(f"loading {many:,} tasks into {store.name}")
@@ -39,7 +39,7 @@ def load(stores: Mapping[str, Store], tokens: Tokens, many: int) -> None:
 
 
 def multiply(store: Store, label: str, records: int) -> None:
-    """Make as many tasks of those that are there, each another one with the rest of its row the same."""
+    """Copy the existing tasks until there are ``records``; the copies have other ids."""
     (there,) = store.ask(label, "SELECT count(*) FROM task")
     apart = {"id": "id || '-' || n", "slug": "slug || '-' || n", "short_id": f"short_id + n * {there}"}
     names = ", ".join(f'"{column.name}"' for column in Task.sql().c)
@@ -54,7 +54,7 @@ def multiply(store: Store, label: str, records: int) -> None:
 
 @contextmanager
 def lists(stores: Mapping[str, Store], token: str) -> Iterator[dict[str, Contender]]:
-    """The lists, of the stores' databases `few` and `many`."""
+    """The lists in the databases `few` and `many` of the stores."""
     with ExitStack() as stack:
         contenders: dict[str, Contender] = {}
         for prefix, store in stores.items():

@@ -1,4 +1,4 @@
-"""The page and the picture of the figures: the same figures always give the same. The prose is in `performance.md`."""
+"""The page and picture of the figures. The same figures always give the same files. The text is in `performance.md`."""
 
 import re
 import statistics
@@ -24,7 +24,7 @@ _LOADED = ("Database", "Controls", "Matches", "Policies", "Seconds", "Peak, MiB"
 
 
 def completed(figures: Figures) -> Figures:
-    """The figures, and for the parts that were not measured those that are written down, if they can be compared."""
+    """The figures, completed with the stored ones of parts that were not measured, if they are comparable."""
     known = Figures.model_validate_json((_DOCS / "performance.json").read_bytes())
     if _terms(known) != _terms(figures):
         return figures
@@ -36,7 +36,7 @@ def completed(figures: Figures) -> Figures:
 
 
 def _terms(figures: Figures) -> tuple[object, ...]:
-    """What must be alike for figures to stand on one page."""
+    """What must be equal for figures to be comparable."""
     return figures.rounds, figures.seconds, figures.machine.cores, figures.machine.packages
 
 
@@ -48,7 +48,7 @@ def write(figures: Figures) -> None:
 
 
 def page(figures: Figures) -> str:
-    """The page, in Markdown. A section about something that was not measured is left out."""
+    """The page in Markdown, without sections about parts that were not measured."""
     memory = figures.memory or Memory()
     values = {
         **dict(figures),
@@ -89,7 +89,7 @@ def _adopted(controls: int) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """A table; the columns ``left`` are aligned left, the others right."""
+    """A table in Markdown. The columns in ``left`` are aligned left, all others right."""
     rule = ["---" if number in left else "--:" for number in range(len(head))]
     return "\n".join([f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|", *(f"| {' | '.join(row)} |" for row in rows)])
 
@@ -114,7 +114,7 @@ def _measured(measured: Mapping[str, Measured]) -> str:
 
 
 def _of_console(figures: Figures, size: str) -> str:
-    """Pages by name, the slowest first; without PostgreSQL, its columns are empty."""
+    """Pages by name, the slowest first. Without PostgreSQL its columns are empty."""
     named = {key.removeprefix(f"{size} sqlite "): key for key in figures.console if key.startswith(f"{size} sqlite ")}
     rows = []
     for name, key in named.items():
@@ -139,7 +139,7 @@ def _browsed(browsed: Browsed) -> str:
 
 
 def _code(name: str) -> str:
-    """The part of an address, as code; home and the list without a filter have none."""
+    """The filter or path as code; empty for the home page and the list without a filter."""
     return f"`{name}`" if name else "-"
 
 
@@ -157,14 +157,14 @@ def _fastest_first(measured: Mapping[str, Measured]) -> list[Measured]:
     return sorted(measured.values(), key=lambda each: -each.per_second)
 
 
-# --- The picture: rectangles and words need no library
+# --- The picture: rectangles and texts, without a library
 
 _WIDTH, _LABELS, _NUMBERS = 860, 400, 90
 _BAR, _GAP, _HEAD, _MARGIN = 18, 8, 34, 16
 
 
 def picture(figures: Figures) -> str:
-    """Bars, as SVG: a panel for pages and one for restores, each with a scale of its own."""
+    """Bars as SVG: one panel for pages and one for restores, each with its own scale."""
     titles = {"Pages of 100 controls a second": figures.pages, "Restores a second": figures.restores}
     parts, y = [f"<title>{', '.join(titles)}</title>"], _MARGIN
     for title, contenders in ((title, _fastest_first(measured)) for title, measured in titles.items() if measured):

@@ -13,13 +13,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from normata.core.http.server import run
 from normata.settings import Settings
 
-ANSWER = "BENCH_ANSWER"  # the environment variable that names the file of the bare application's answer
+ANSWER = "BENCH_ANSWER"  # the environment variable with the file that contains the bare application's answer
 
-_BY_THE_SERVER = ("date", "server", "connection", "transfer-encoding")  # it adds these headers by itself
+_BY_THE_SERVER = ("date", "server", "connection", "transfer-encoding")  # headers that the server adds itself
 
 
 def bare() -> ASGIApp:
-    """The least that an application can do: it sends an answer from memory, whatever it is asked.
+    """The minimal application: it sends one answer from memory for all requests.
 
     No Python application can be faster on the same server, so the others are compared with it.
     """

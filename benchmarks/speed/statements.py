@@ -1,4 +1,4 @@
-"""What Normata sends to the database, noted at the drivers, so that it can be sent again without Normata."""
+"""The statements that Normata sends, recorded in the drivers, so that they can be sent again without Normata."""
 
 import re
 import sqlite3
@@ -26,13 +26,13 @@ class Statement(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """The statements of one change, from the one that begins it to the one that commits it."""
+    """The statements of one change, from the start of its transaction to the commit."""
 
     mark: str
     statements: list[Statement]
 
     def of(self, mark: str) -> list[Statement]:
-        """The same for another one: with its mark, and new ids for those that Normata made. Only these are UUIDs."""
+        """The statements for another change: with its mark, and new ids. Only ids that Normata creates are UUIDs."""
         made: dict[str, str] = {}
 
         def replaced(value: Any) -> Any:
@@ -46,7 +46,7 @@ class Transaction(NamedTuple):
 
 
 def capture(database_url: str, token: str, post: Post, write: str) -> Transaction:
-    """What a request sends to the database, in the transaction with a statement that begins with ``write``."""
+    """The statements of a request, in the transaction that contains a statement beginning with ``write``."""
     app = create_app(Settings(database_url=database_url, log_level="error"))
     with noted() as sessions, TestClient(app, headers={"Authorization": f"Bearer {token}"}) as client:
         client.post(post.path, json=post.body).raise_for_status()
@@ -59,7 +59,7 @@ def capture(database_url: str, token: str, post: Post, write: str) -> Transactio
 
 @contextmanager
 def noted() -> Iterator[list[list[Statement]]]:
-    """A list for each connection of the two drivers that is opened in this block, of all that is sent over it."""
+    """Record what both drivers send in this block: a list for each connection that is opened."""
     sessions: list[list[Statement]] = []
     connect, connect_to_file = asyncpg.connect, sqlite3.connect
 
@@ -77,13 +77,13 @@ def noted() -> Iterator[list[list[Statement]]]:
         yield sessions
 
 
-# What sqlite3's connections and cursors send with, and asyncpg's protocol, for prepared statements and cursors as well.
+# The methods that send: of sqlite3's connections and cursors, and of asyncpg's protocol.
 _OF_SQLITE = ("execute", "executemany")
 _OF_ASYNCPG = ("query", "bind", "bind_execute", "bind_execute_many")
 
 
 class _Noting:
-    """Passes everything on to a connection, cursor or protocol of a driver, and notes what it sends."""
+    """A proxy of a driver's connection, cursor or protocol that records what is sent."""
 
     def __init__(self, inner: Any, sending: Sequence[str], sent: list[Statement]) -> None:
         self._inner, self._sending, self._sent = inner, sending, sent
@@ -97,7 +97,7 @@ class _Noting:
 
         def send(state: Any, args: Any = (), *rest: Any, **options: Any) -> Any:
             args = list(args) if "many" in name else args
-            every = args if "many" in name else [() if name == "query" else args]  # a query is followed by a time-out
+            every = args if "many" in name else [() if name == "query" else args]  # a query is followed by its timeout
             text = getattr(state, "query", state)
             self._sent.extend(Statement(text, tuple(one), time.perf_counter()) for one in every)
             return attribute(state, args, *rest, **options)

@@ -1,4 +1,4 @@
-"""What Normata promises, and whether it keeps it."""
+"""Normata's targets, and whether they are met."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,9 @@ def missed(figures: Figures) -> list[Outcome]:
 
 
 def outcomes(figures: Figures) -> Iterator[Outcome]:
-    """All promises that these figures say something about."""
+    """All targets for which the figures have values."""
     large = f"{figures.large_controls:,} / {figures.controls:,} controls"
-    # Kept pages cost the load as much as the workers, so both together need more cores than two.
+    # A load of cached pages takes as much processor as the workers, so both together need more than two cores.
     spare = 1.7 if figures.machine.cores >= 4 else None
     measured = figures.pages | figures.restores
     for upper, lower, name, bound in (
@@ -44,7 +44,7 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
     yield from _of_records(figures)
     yield from _of_coverage(figures)
     yield from of_console(figures)
-    for key, contender in measured.items():  # another checkout, where there is one
+    for key, contender in measured.items():  # another checkout, if any
         if found := ratio(measured, key.replace("-against", ""), key) if "-against" in key else None:
             yield Outcome(f"This / {contender.label}", found)
     if figures.memory is not None:
@@ -55,7 +55,7 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
 
 
 def _of_records(figures: Figures) -> Iterator[Outcome]:
-    """How many times as fast the first page is with many records as with few, by the filter that suffers most."""
+    """How much slower the first page is with many records than with few, for the worst filter."""
     for prefix, name in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL")):
         keys = [key for key in figures.records if key.startswith(f"{prefix}-many-")]
         found = [ratio(figures.records, key, key.replace("-many-", "-few-")) for key in keys]
@@ -64,7 +64,7 @@ def _of_records(figures: Figures) -> Iterator[Outcome]:
 
 
 def _of_coverage(figures: Figures) -> Iterator[Outcome]:
-    """Times: a request that takes three times as long as another is a third as fast."""
+    """Times: a request that takes three times as long counts as a third as fast."""
     measured = figures.coverage
     large, many = f"{figures.large_controls:,} controls", f"{figures.adopted_controls:,} adopted controls"
     for upper, lower, name, bound in (

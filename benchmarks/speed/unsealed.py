@@ -1,4 +1,4 @@
-"""Normata without the sealing of events, to see what that costs."""
+"""Normata without the sealing of events, to measure its cost."""
 
 import asyncio
 from unittest import mock
@@ -11,7 +11,7 @@ NOTING = "note_unsealed_event"  # the trigger on `audit_event`
 
 
 class Idle(Sealer):
-    """Seals nothing."""
+    """A sealer that does nothing."""
 
     async def seal_periodically(self) -> None:
         await asyncio.Event().wait()
@@ -21,6 +21,6 @@ class Idle(Sealer):
 
 
 def create_app() -> Service:
-    """The application as it is, but for its sealer."""
+    """The application with that sealer."""
     with mock.patch("normata.app.Sealer", Idle):
         return app.create_app()
