@@ -50,6 +50,7 @@ def arrays(tokens: Tokens, *, controls: int, policies: int, tasks: int = 0, with
     sizes = [controls // FRAMEWORKS] * FRAMEWORKS
     if with_short:
         sizes = [(controls - SHORT) // FRAMEWORKS] * FRAMEWORKS + [SHORT]
+        sizes[0] += controls - sum(sizes)  # what the division has left
     world = World(sizes, [0], adoptable=controls, matches=MATCHES, assessed=0.3)
     yield from world.arrays(tokens)
     yield "policies", world.records(Policy, policies, policies)

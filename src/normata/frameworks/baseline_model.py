@@ -34,7 +34,8 @@ class Baseline(Table):
     created_at: Mapped[Timestamp]
     updated_at: Mapped[Timestamp]
 
-    organization_id: Mapped[Identifier | None]  # that of its framework, where it has one; see rules.py
+    # That of its framework, where it has one; see rules.py.
+    organization_id: Mapped[Identifier | None] = mapped_column(info={"refers_to": "organization"})
 
     fixed = ("framework_id",)
     generated = frozenset({"identifier", "slug"})
