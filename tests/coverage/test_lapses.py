@@ -290,6 +290,24 @@ def test_what_ends_a_lapse(alpha: Stating, database: Database, database_url: str
 
 
 @on_both
+@pytest.mark.parametrize("choice", ["FLAG", "LAPSE"])
+def test_to_undo_another_status_confirms_nothing(
+    alpha: Stating, database: Database, database_url: str, choice: str
+) -> None:
+    assessed(database)
+    choose(alpha, choice)
+    run(database_url, now())
+    before = coverage(alpha)
+    assert [one["reason"] for one in before["stale"]] == ["REVIEW_OVERDUE"]
+    assert before["lapsedStatus"] == (None if choice == "FLAG" else "FULL")
+    changed = done(alpha.patch({"controlId": CONTROL, "coverageStatus": "PARTIAL", "coverageGap": "Not all boats."}))
+    assert coverage(alpha)["stale"] == []
+    done(alpha._send("POST", "/controls/coverage/undo/", {"changeId": changed["changeId"]}))
+    assert coverage(alpha) | {"updatedAt": ""} == before | {"updatedAt": ""}
+    assert_consistent(database)
+
+
+@on_both
 def test_more_than_fit_one_transaction_and_several_processes(
     alpha: Stating, database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ class AssessmentInput:
     The control is named by its id, by its identifier, or by a ``name`` that may be either; if an identifier is not
     enough, with its framework (an id, slug or identifier). ``source`` is its place in the input; its fields have the
     names of the wire. With ``whole``, the request is about this control alone, and omitted values are reset.
+    ``reviewed`` has review columns to restore, of an earlier assessment; null if the control is assessed now.
     """
 
     source: Row
@@ -68,6 +69,7 @@ class AssessmentInput:
     name: str | None = None
     framework: str | None = None
     whole: bool = False
+    reviewed: Mapping[str, Any] | None = None
 
 
 class AssessmentFields(Input):
@@ -179,7 +181,7 @@ def assess(
             changed.append(
                 {"id": control.assessment_id, "organization_id": organization_id, "control_id": control.id, **after}
                 | {"created_at": control.created_at, "updated_at": unit.moment}
-                | _reviewed(before, reviewed, after, unit)
+                | _reviewed(before, reviewed, after, unit, assessment.reviewed)
             )
             earlier[control.assessment_id] = {**changed[-1], **before, **reviewed, "updated_at": control.updated_at}
     if faults:
@@ -200,11 +202,20 @@ def assess(
 
 
 def _reviewed(
-    before: Mapping[str, Any], reviewed: Mapping[str, Any], after: Mapping[str, Any], unit: UnitOfWork
+    before: Mapping[str, Any],
+    reviewed: Mapping[str, Any],
+    after: Mapping[str, Any],
+    unit: UnitOfWork,
+    restored: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The review columns of a changed assessment: with another status, or else decision, it is assessed now."""
+    """The review columns of a changed assessment: with another status, or else decision, it is assessed now.
+
+    If an earlier one is ``restored``, they are those that it had: undoing a change confirms nothing.
+    """
     row = {**after, **reviewed}
-    if after["coverage_status"] != before["coverage_status"]:
+    if restored is not None:
+        row |= restored
+    elif after["coverage_status"] != before["coverage_status"]:
         row |= {"assessed_at": unit.moment, "lapsed_status": None, "lapsed_at": None}
     elif row["coverage_status"] is row["lapsed_status"] is None and after["is_applicable"] != before["is_applicable"]:
         row["assessed_at"] = unit.moment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
@@ -21,6 +22,7 @@ from normata.coverage.assessment_operations import ASSESSED, NONE_RETAINED, Asse
 from normata.coverage.assessments import (
     ASSESSMENT_COLUMNS,
     ASSESSMENT_WRITES,
+    REVIEW_COLUMNS,
     AssessmentInput,
     assess,
     clear_assessments,
@@ -77,8 +79,9 @@ def undo_assessments(unit: UnitOfWork, organization_id: str, change_id: str) -> 
         if before is None:
             new.append(control_id)
         else:
-            values = {name: before[to_camel(name)] for name in ASSESSMENT_COLUMNS if to_camel(name) in before}
-            earlier.append(AssessmentInput(Row("controlCoverages", "body", "", {}), values, control_id=control_id))
+            values, reviewed = _named(before, ASSESSMENT_COLUMNS), _named(before, REVIEW_COLUMNS)
+            source = Row("controlCoverages", "body", "", {})
+            earlier.append(AssessmentInput(source, values, control_id=control_id, reviewed=reviewed or None))
     if not earlier and not new:
         raise NothingToUndo
     if earlier:
@@ -86,6 +89,11 @@ def undo_assessments(unit: UnitOfWork, organization_id: str, change_id: str) -> 
     clear_assessments(unit, organization_id, new)
     undone = {*new, *(one.control_id for one in earlier)}
     return read_assessments(unit, organization_id, [one for one in control_ids.values() if one in undone])
+
+
+def _named(before: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
+    """The values of these columns that an event has; one from before an upgrade may not have all."""
+    return {name: before[to_camel(name)] for name in columns if to_camel(name) in before}
 
 
 def _undo(unit: UnitOfWork, request: Request) -> Any:
@@ -134,7 +142,7 @@ OPERATION = ChangeOperation(
     summary="Undo the assessment of many controls",
     description="""\
 Undoes what one `PATCH /controls/coverage/` changed, named by its `changeId`: each control gets its earlier assessment
-again, and one that had none is cleared. Controls that were assessed again since, or whose framework was left, stay as
+again, with its `assessedAt` and a lapse, and one that had none is cleared. Controls that were assessed again since, or whose framework was left, stay as
 they are; if none remains, the response is 409 `nothing_to_undo`. An assessment that a task refers to cannot be cleared:
 the response is 409 `in_use`, and nothing changes.""",
     work=_undo,
