@@ -245,15 +245,15 @@ def test_a_change_that_makes_no_difference_reads_the_neighbours_alone() -> None:
 
 
 def test_where_everything_hangs_together_a_change_still_reads_little() -> None:
-    """A thousand controls that are nearly all FULL by one another, in circles without number."""
+    """Hundreds of controls that are nearly all FULL by one another, in circles without number."""
     rng = random.Random(9)  # noqa: S311 - the same graph every time
-    names = [f"c{number}" for number in range(1_000)]
+    names = [f"c{number}" for number in range(500)]
     graph = MemoryGraph(dict.fromkeys(names, "F"), dict.fromkeys(names), set(), {"F"})
-    for number in range(4_000):
+    for number in range(2_000):
         graph.relations[str(number)] = (rng.choice(names), rng.choice(names), rng.choice([PARTIAL, FULL]))
-    graph.assessed = dict.fromkeys(rng.sample(names, 100), FULL)
+    graph.assessed = dict.fromkeys(rng.sample(names, 50), FULL)
     graph.recompute()
-    assert sum(found.effective == FULL for found in graph.stored.values()) > 700
+    assert sum(found.effective == FULL for found in graph.stored.values()) > 350
     read = []
     for control in rng.sample(sorted(graph.assessed), 12):
         del graph.assessed[control]
