@@ -143,8 +143,8 @@ OPERATION = ChangeOperation(
     description="""\
 Undoes what one `PATCH /controls/coverage/` changed, named by its `changeId`: each control gets its earlier assessment
 again, with its `assessedAt` and a lapse, and one that had none is cleared. Controls that were assessed again since, or
-whose framework was left, stay as they are; if none remains, the response is 409 `nothing_to_undo`. An assessment that a task refers to cannot be cleared:
-the response is 409 `in_use`, and nothing changes.""",
+whose framework was left, stay as they are; if none remains, the response is 409 `nothing_to_undo`. An assessment that a
+task refers to cannot be cleared: the response is 409 `in_use`, and nothing changes.""",
     work=_undo,
     present=lambda result: assessed_controls(*result),
     writes=ASSESSMENT_WRITES,
