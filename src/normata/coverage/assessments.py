@@ -20,7 +20,17 @@ from normata.core.schema.fields import CoverageStatus, Identifier, Reasons, Text
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.wire import Input, Wire
 from normata.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
-from normata.coverage.staleness import ASSESSED_AT, LAPSED_AT, LAPSED_STATUS, REWORDED_AT, STALE, Staleness, staleness
+from normata.coverage.staleness import (
+    ASSESSED_AT,
+    LAPSED_AT,
+    LAPSED_STATUS,
+    REVIEW_COLUMNS,
+    REWORDED_AT,
+    STALE,
+    Staleness,
+    reviewed_columns,
+    staleness,
+)
 from normata.errors import InUse, NotFound
 from normata.frameworks.baseline_model import Baseline
 from normata.frameworks.baselines import leaves_out, outside_to_wire
@@ -37,9 +47,6 @@ ASSESSMENT_COLUMNS = (
 )
 
 _WIRE_NAMES = {name: to_camel(name) for name in ASSESSMENT_COLUMNS}  # computed once, since lists are long
-
-# The columns that follow from when an assessment was made, and from its review.
-REVIEW_COLUMNS = ("assessed_at", "review_due_at", "lapsed_status", "lapsed_at")
 
 _NOT_ASSESSED: Mapping[str, Any] = {**dict.fromkeys(ASSESSMENT_COLUMNS), "reasons": []}
 _NOT_REVIEWED: Mapping[str, Any] = dict.fromkeys(REVIEW_COLUMNS)
@@ -175,13 +182,17 @@ def assess(
         if control.assessment_id is None:
             new.append(
                 {"id": new_id(), "organization_id": organization_id, "control_id": control.id, **after}
-                | {"created_at": unit.moment, "updated_at": unit.moment, **_reviewed(before, reviewed, after, unit)}
+                | {
+                    "created_at": unit.moment,
+                    "updated_at": unit.moment,
+                    **reviewed_columns(before, reviewed, after, unit.moment),
+                }
             )
         elif after != before:
             changed.append(
                 {"id": control.assessment_id, "organization_id": organization_id, "control_id": control.id, **after}
                 | {"created_at": control.created_at, "updated_at": unit.moment}
-                | _reviewed(before, reviewed, after, unit, assessment.reviewed)
+                | reviewed_columns(before, reviewed, after, unit.moment, assessment.reviewed)
             )
             earlier[control.assessment_id] = {**changed[-1], **before, **reviewed, "updated_at": control.updated_at}
     if faults:
@@ -199,28 +210,6 @@ def assess(
     for row in (*new, *changed):
         unit.publish(Change("assess", ControlCoverage, organization_id, row["id"], row, earlier.get(row["id"])))
     return read_assessments(unit, organization_id, [control.id for _, control in found_controls])
-
-
-def _reviewed(
-    before: Mapping[str, Any],
-    reviewed: Mapping[str, Any],
-    after: Mapping[str, Any],
-    unit: UnitOfWork,
-    restored: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """The review columns of a changed assessment: with another status, or else decision, it is assessed now.
-
-    If an earlier one is ``restored``, they are those that it had: undoing a change confirms nothing.
-    """
-    row = {**after, **reviewed}
-    if restored is not None:
-        row |= restored
-    elif after["coverage_status"] != before["coverage_status"]:
-        row |= {"assessed_at": unit.moment, "lapsed_status": None, "lapsed_at": None}
-    elif row["coverage_status"] is row["lapsed_status"] is None and after["is_applicable"] != before["is_applicable"]:
-        row["assessed_at"] = unit.moment
-    ControlCoverage.derive(row)
-    return {name: row[name] for name in REVIEW_COLUMNS}
 
 
 def update_assessments(unit: UnitOfWork, rows: Sequence[Mapping[str, Any]]) -> None:

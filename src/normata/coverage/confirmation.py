@@ -9,11 +9,11 @@ from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.db.types import passes_at
 from normata.coverage.assessments import (
     ASSESSMENT_COLUMNS,
-    REVIEW_COLUMNS,
     read_assessments,
     update_assessments,
 )
 from normata.coverage.recompute import Touched, bring_up_to_date, lock_coverage
+from normata.coverage.staleness import REVIEW_COLUMNS
 from normata.errors import NotAssessed
 from normata.frameworks.model import ControlCoverage
 

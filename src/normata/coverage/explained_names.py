@@ -10,11 +10,11 @@ from normata.core.db.transaction import Transaction, batches
 from normata.core.db.types import now
 from normata.core.schema.table import sql_table
 from normata.coverage import influence, proofs
-from normata.coverage.assessments import ASSESSMENT_COLUMNS, REVIEW_COLUMNS
+from normata.coverage.assessments import ASSESSMENT_COLUMNS
 from normata.coverage.engine import Level
 from normata.coverage.explained import Assessment, ControlName, FrameworkName, Lift, Match, Premise, Step
 from normata.coverage.graph import Node, View
-from normata.coverage.staleness import REWORDED_AT, staleness
+from normata.coverage.staleness import REVIEW_COLUMNS, REWORDED_AT, staleness
 from normata.frameworks.counting import match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
 

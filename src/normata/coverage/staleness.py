@@ -5,6 +5,7 @@ It is computed when it is read, so nothing has to be written at the time when an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -15,6 +16,9 @@ from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
 from normata.frameworks.model import ControlCoverage
 from normata.frameworks.wording_model import ControlWording
+
+# The columns that follow from when an assessment was made, and from its review.
+REVIEW_COLUMNS = ("assessed_at", "review_due_at", "lapsed_status", "lapsed_at")
 
 REVIEW_OVERDUE = "REVIEW_OVERDUE"
 WORDING_CHANGED = "WORDING_CHANGED"
@@ -94,3 +98,25 @@ def is_stale(moment: ColumnElement[str]) -> ColumnElement[bool]:
     return func.coalesce(
         or_(ControlCoverage.lapsed_at.is_not(None), is_overdue(moment), REWORDED_AT.is_not(None)), False
     )
+
+
+def reviewed_columns(
+    before: Mapping[str, Any],
+    reviewed: Mapping[str, Any],
+    after: Mapping[str, Any],
+    moment: str,
+    restored: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The review columns of a changed assessment: with another status, or else decision, it is assessed now.
+
+    If an earlier one is ``restored``, they are those that it had: undoing a change confirms nothing.
+    """
+    row = {**after, **reviewed}
+    if restored is not None:
+        row |= restored
+    elif after["coverage_status"] != before["coverage_status"]:
+        row |= {"assessed_at": moment, "lapsed_status": None, "lapsed_at": None}
+    elif row["coverage_status"] is row["lapsed_status"] is None and after["is_applicable"] != before["is_applicable"]:
+        row["assessed_at"] = moment
+    ControlCoverage.derive(row)
+    return {name: row[name] for name in REVIEW_COLUMNS}

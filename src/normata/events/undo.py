@@ -22,7 +22,6 @@ from normata.coverage.assessment_operations import ASSESSED, NONE_RETAINED, Asse
 from normata.coverage.assessments import (
     ASSESSMENT_COLUMNS,
     ASSESSMENT_WRITES,
-    REVIEW_COLUMNS,
     AssessmentInput,
     assess,
     clear_assessments,
@@ -30,6 +29,7 @@ from normata.coverage.assessments import (
 )
 from normata.coverage.exclusion import retained_controls
 from normata.coverage.recompute import lock_coverage
+from normata.coverage.staleness import REVIEW_COLUMNS
 from normata.errors import InUse, NotFound, NothingToUndo
 from normata.events.content import values_of
 from normata.events.model import AuditEvent
