@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import BindParameter, bindparam, select
+from sqlalchemy import BindParameter, Select, bindparam, select
 
 from normata.core.changes.unit_of_work import Actor, Change
 from normata.core.db.transaction import Transaction, batches
@@ -35,17 +35,10 @@ _FIRST = 5  # controls that the text lists
 def coverage_lost(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
     """Notify the members concerned of lost coverage."""
     assert isinstance(change, CoverageLost)  # noqa: S101 - narrows the type; nothing else is published as "lose"
-    key = {"organization": change.organization_id}
     found = named_controls(transaction, change.controls, requirements=True)
     if not found:
         return
-    concerned: dict[str, list[Any]] = dict.fromkeys(transaction.scalars(_ADMINS, key), found)
-    by_id = {row.id: row for row in found}
-    for batch in batches(list(by_id)):
-        for member, control in transaction.rows(_WITH_TASKS, {**key, "ids": batch}):
-            if concerned.get(member) is not found:
-                concerned.setdefault(member, []).append(by_id[control])
-    for member, controls in concerned.items():
+    for member, controls in _by_member(transaction, change, found, _WITH_TASKS).items():
         yield _message(member, controls, name_of(actor))
 
 
@@ -110,15 +103,8 @@ def wordings_changed(transaction: Transaction, change: Change, actor: Actor) -> 
     assert isinstance(change, WordingsChanged)  # noqa: S101 - narrows the type; nothing else is published as "reword"
     if not change.stale:
         return
-    key = {"organization": change.organization_id}
     found = named_controls(transaction, change.stale)
-    concerned: dict[str, list[Any]] = dict.fromkeys(transaction.scalars(_ADMINS, key), found)
-    by_id = {row.id: row for row in found}
-    for batch in batches(list(by_id)):
-        for control, member in transaction.rows(_OWNERS, {**key, "ids": batch}):
-            if concerned.get(member) is not found:
-                concerned.setdefault(member, []).append(by_id[control])
-    for member, controls in concerned.items():
+    for member, controls in _by_member(transaction, change, found, _OWNERS).items():
         yield _message(member, controls, name_of(actor), sort="coverage.reworded", key="reworded")
 
 
@@ -127,6 +113,18 @@ def rules_changed(transaction: Transaction, change: Change, _actor: Actor) -> It
     if isinstance(change, RulesChanged) and change.organization_id is not None:
         for member in transaction.scalars(_ADMINS_TO_NOTIFY, {"organization": change.organization_id}):
             yield Message(member, NOTIFICATION_TYPE, "CONTROLS", rules_changed_payload(change.organization_id))
+
+
+def _by_member(transaction: Transaction, change: Change, found: list[Any], others: Select[Any]) -> dict[str, list[Any]]:
+    """The controls for each member: all for admins and owners, and their own for ``others`` (a member, a control)."""
+    key = {"organization": change.organization_id}
+    concerned: dict[str, list[Any]] = dict.fromkeys(transaction.scalars(_ADMINS, key), found)
+    by_id = {row.id: row for row in found}
+    for batch in batches(list(by_id)):
+        for member, control in transaction.rows(others, {**key, "ids": batch}):
+            if concerned.get(member) is not found:
+                concerned.setdefault(member, []).append(by_id[control])
+    return concerned
 
 
 def _message(
@@ -159,7 +157,7 @@ _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
 _OWNERS = (
-    select(_STATEMENT.c.control_id, _STATEMENT.c.owner_id)
+    select(_STATEMENT.c.owner_id, _STATEMENT.c.control_id)
     .join(_MEMBER, (_MEMBER.c.id == _STATEMENT.c.owner_id) & _MEMBER.c.removed_at.is_(None))
     .where(_STATEMENT.c.organization_id == _ORGANIZATION, _STATEMENT.c.control_id.in_(_IDS))
 )
