@@ -121,15 +121,14 @@ _BEHIND = _matches.where(_MATCH.c.target_control_id.in_(_IDS))
 
 _below = below_groups()
 _stored_below = and_(_EFFECTIVE.c.control_id == _below.c.id, _EFFECTIVE.c.organization_id == _ORGANIZATION)
-_all_below = select(_below.c.group_id, _below.c.id).join(_EFFECTIVE, _stored_below)
-_requirements = _all_below.where(is_requirement_where(_below, applies(_EFFECTIVE)))
+_requirements = (
+    select(_below.c.group_id, _below.c.id)
+    .join(_EFFECTIVE, _stored_below)
+    .where(is_requirement_where(_below, applies(_EFFECTIVE)))
+)
 _in_catalog_order = _requirements.join(_CONTROL, _CONTROL.c.id == _below.c.id)
 _BELOW = _in_catalog_order.order_by(_below.c.group_id, _CONTROL.c.position, _CONTROL.c.id)
-_LACKING = (
-    _all_below.where(is_requirement_where(_below, applies(_EFFECTIVE), _EFFECTIVE.c.status < "FULL"))
-    .join(_CONTROL, _CONTROL.c.id == _below.c.id)
-    .order_by(_below.c.group_id, _CONTROL.c.position, _CONTROL.c.id)
-)
+_LACKING = _BELOW.where(is_requirement_where(_below, _EFFECTIVE.c.status < "FULL"))
 
 _place = (
     func.row_number()
