@@ -6,7 +6,7 @@ are stale; :mod:`normata.coverage.staleness` compares the times.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -95,9 +95,7 @@ def record_rewording(unit: UnitOfWork, rewording: Rewording) -> None:
     earlier: dict[str, Sequence[_Earlier]] = {}
     for batch in batches(rewording.controls):
         earlier.update(_record(unit, batch, is_editorial=rewording.is_editorial))
-    by_owner: defaultdict[str | None, int] = defaultdict(int)
-    for control in rewording.controls:
-        by_owner[control.organization_id] += 1
+    by_owner = Counter(control.organization_id for control in rewording.controls)
     for owner, count in sorted(by_owner.items(), key=lambda item: str(item[0])):
         counts = {"inserted": count, "updated": 0, "editorial": rewording.is_editorial}
         unit.publish(Change("import", ControlWording, owner, counts=counts))
@@ -233,7 +231,9 @@ def _publish(
     unit.publish(WordingsChanged("reword", Control, organization_id, counts=counts, stale=tuple(stale)))
 
 
-def _assessed(transaction: Transaction, organization_id: str, controls: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _assessed(
+    transaction: Transaction, organization_id: str, controls: Sequence[str]
+) -> Iterator[tuple[str, str | None]]:
     for batch in batches(controls):
         for row in transaction.rows(_ASSESSED, {"organization": organization_id, "ids": batch}):
             yield row.control_id, row.made_at
