@@ -8,12 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Select, String, bindparam, case, delete, insert, select, update
+from sqlalchemy import BindParameter, Select, String, bindparam, case, delete, insert, select, update
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite as Dialect
 
 from normata.core.db import statements
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from tests.core.db.example import NOON, ORDERED, label, new_label
+
+_LISTED: BindParameter[str] = bindparam("ids", expanding=True)
 
 
 @pytest.mark.parametrize("expanding", [False, True])
@@ -71,6 +74,29 @@ def test_statements_that_differ_in_literals_only_are_compiled_once(
         statement = select(label.c.id, height).where(label.c.id.in_(ids)).order_by(label.c.id).limit(number)
         assert read(statement) == [(name, "below") for name in ids]
     assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("negated", [False, True])
+def test_lists_of_any_length_mean_what_they_say(database: Database, negated: bool) -> None:
+    listed = label.c.id.in_(_LISTED)
+    statement = select(label.c.id).where(~listed if negated else listed).order_by(label.c.id)
+    names = database.read_now(lambda transaction: transaction.scalars(select(label.c.id).order_by(label.c.id)))
+    for number in range(12):
+        ids = [*names[:2], *(f"none-{other}" for other in range(number))][:number]
+        found = database.read_now(lambda transaction: transaction.scalars(statement, {"ids": ids}))  # noqa: B023
+        assert found == [name for name in names if (name in ids) != negated]
+
+
+def test_lists_of_many_lengths_are_few_texts() -> None:
+    prepared = statements.Statements(Dialect()).prepare(select(label.c.id).where(label.c.id.in_(_LISTED)), {"ids": []})
+    texts = set()
+    for number in range(1, 501):
+        ids = [str(item) for item in range(number)]
+        sql, values = prepared.bind({"ids": ids})
+        assert sorted(set(values)) == sorted(ids)
+        assert sql.count("?") == len(values)
+        texts.add(sql)
+    assert len(texts) == 10  # of 1, 2, 4, … 512 items
 
 
 def test_a_literal_and_a_parameter_of_the_same_name_are_kept_apart(read: Callable[..., list[Any]]) -> None:
