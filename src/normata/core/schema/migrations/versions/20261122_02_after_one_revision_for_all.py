@@ -1,4 +1,4 @@
-"""one revision for all lists is gone, and with it the function that asked for it."""
+"""remove the one revision for all lists, and the function that read it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "20261122_01"
 
 def upgrade() -> None:
     """Apply the change."""
-    # Plainly dropped: a batch would make the table anew on SQLite, which the references to it forbid.
+    # Not in a batch: on SQLite that would rebuild the table, and the references to it forbid it.
     op.drop_column("organization", "revision")
     if op.get_context().dialect.name == "postgresql":
         op.execute("DROP FUNCTION IF EXISTS public.normata_admit(text[], text[])")

@@ -13,7 +13,7 @@ down_revision = "20261122_02"
 
 def upgrade() -> None:
     """Apply the change."""
-    # Plainly added: a batch would make the tables anew on SQLite, which the references to them forbid.
+    # Not in a batch: on SQLite that would rebuild the tables, and the references to them forbid it.
     op.add_column(
         "control_coverage", sa.Column("is_applicable", sa.Boolean(), server_default=sa.true(), nullable=False)
     )
@@ -38,6 +38,6 @@ def upgrade() -> None:
             deferrable=True,
         )
 
-    # What they hold is computed by 20261124_22, by the rules of its version.
+    # 20261124_22 computes their values, by the rules of its version.
     op.add_column("effective_coverage", sa.Column("own", sa.Integer(), server_default="0", nullable=False))
     op.add_column("effective_coverage", sa.Column("rank", sa.Integer(), server_default="0", nullable=False))

@@ -23,7 +23,7 @@ def _widen(connection: sa.Connection) -> None:
     That changes the catalog: no row is written, and no index but the partial ones, of the slugs of live records.
     """
     quote = connection.dialect.identifier_preparer.quote_identifier
-    # A column that a policy looks at cannot be changed. Each migration is followed by all policies being made again.
+    # A column that a policy uses cannot be changed. All policies are created again after each migration.
     policies = connection.exec_driver_sql(
         "SELECT c.relname::text, p.polname::text FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid"
         " WHERE c.relnamespace = 'public'::regnamespace"

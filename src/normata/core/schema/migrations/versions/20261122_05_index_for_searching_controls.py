@@ -1,4 +1,4 @@
-"""an index that searches of controls read instead of the table, on SQLite."""
+"""an index that searches of controls read in place of the table, on SQLite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""who archived a record, when and why; what lists of records are searched, sorted and filtered by."""
+"""who archived a record, when and why; columns by which lists of records are searched, sorted and filtered."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TEXTS = {
     "vulnerability_class": ("name", "slug", "description"),
     "variable": ("name", "slug", "value"),
 }
-# What the list of each kind can be filtered by, those that may be null apart.
+# The columns by which the list of each kind can be filtered; those that may be null are separate.
 _FILTERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "task": (
         ("type", "status", "priority"),

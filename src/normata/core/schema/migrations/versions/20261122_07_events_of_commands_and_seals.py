@@ -1,4 +1,4 @@
-"""events of commands, what an event says, and what seals it."""
+"""events of commands, the content of events, and their seals."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def upgrade() -> None:
     op.execute("INSERT INTO unsealed_event (event_id, owner) SELECT id, coalesce(organization_id, '') FROM audit_event")
 
 
-# Each event is noted in its own transaction, by whatever version of the program it was written.
+# Each event is noted in its own transaction, whichever version of the program writes it.
 _ON_SQLITE = """\
 CREATE TRIGGER note_unsealed_event AFTER INSERT ON audit_event
 BEGIN

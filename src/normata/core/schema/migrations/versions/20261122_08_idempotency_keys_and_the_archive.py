@@ -1,4 +1,4 @@
-"""keys of requests that are carried out once; who has archived a record, and an index for the archive."""
+"""idempotency keys; who archived a record, and an index for the archive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""reminders, and indexes of unread notifications and of what is due."""
+"""reminders, and indexes of unread notifications and due dates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from normata.core.db.types import text, timestamp
 revision = "20261122_09"
 down_revision = "20261122_08"
 
-# Table, column and condition of each date by which something has to be done.
+# The table, column and condition of each due date.
 _DUE = (
     ("task", "deadline", "status NOT IN ('DONE', 'CANCELLED')"),
     ("finding", "deadline", "status NOT IN ('RESOLVED', 'VERIFIED', 'CLOSED')"),

@@ -1,4 +1,4 @@
-"""indexes for archived records, for what was changed since some time, and for filters of controls."""
+"""indexes for archived records, for rows changed since a time, and for filters of controls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def upgrade() -> None:
             ["organization_id", "updated_at", "archived_at"],
             sqlite_where=sa.text("updated_at <> '0001-01-01T00:00:00.000Z'"),
         )
-    # It has what the index before it has, and more: the version before takes it as well.
+    # It has the columns of the previous index and more, so the previous version can use it as well.
     op.create_index(
         "ix_control_places",
         "control",
@@ -41,6 +41,6 @@ def upgrade() -> None:
     )
     op.drop_index("ix_control_framework_id_position", table_name="control")
     if op.get_bind().dialect.name == "sqlite":
-        # Where there are figures of the other indexes alone, SQLite takes the new one for the best of all.
+        # If SQLite has statistics of the other indexes only, it takes the new one for the best of all.
         op.execute("PRAGMA analysis_limit = 100000")
         op.execute("ANALYZE control")

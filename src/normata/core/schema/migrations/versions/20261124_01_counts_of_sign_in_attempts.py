@@ -1,4 +1,4 @@
-"""counts of attempts to sign in, which all processes share."""
+"""counts of sign-in attempts, shared by all processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""addresses of e-mail are compared exactly, and no longer as they look."""
+"""compare email addresses exactly, and no longer by their appearance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""addresses that the version before has written meanwhile are compared exactly, too."""
+"""compare the addresses exactly that the previous version has written meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""assessments that may be null, with owner, note and review; decomposed controls; what upgrades have changed."""
+"""assessments that may be null, with owner, note and review; decomposed controls; changes by upgrades."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""jobs: what the service does by itself at a moment."""
+"""jobs: what the service does by itself at a certain time."""
 
 from __future__ import annotations
 

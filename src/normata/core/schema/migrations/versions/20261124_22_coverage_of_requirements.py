@@ -1,4 +1,4 @@
-"""coverage is about requirements: whether a control applies is stored, and all is computed anew."""
+"""coverage of requirements: store whether a control applies, and compute all coverage again."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def upgrade() -> None:
         ["parent_id", "id", "type", "is_decomposed"],
         postgresql_include=["organization_id"],
     )
-    # The version before takes the new index as well: it begins with the same column.
+    # The previous version can use the new index as well: it begins with the same column.
     op.drop_index("ix_control_parent_id", table_name="control")
     compute_anew(op.get_bind(), ALL_MATCHES)

@@ -1,4 +1,4 @@
-"""documents that matches come from, and matches that are retired or set aside."""
+"""mapping documents of matches, and matches that are retired or set aside."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_mapping_document")),
     )
     op.create_index(op.f("ix_mapping_document_organization_id"), "mapping_document", ["organization_id"])
-    # Before anything refers to matches: SQLite makes their table anew.
+    # Before anything refers to matches, because SQLite rebuilds their table.
     with op.batch_alter_table("control_match", schema=None) as batch_op:
         batch_op.add_column(sa.Column("mapping_document_id", text(255), nullable=True))
         batch_op.add_column(sa.Column("retired_at", timestamp(), nullable=True))

@@ -1,4 +1,4 @@
-"""what publishers declare of their frameworks: decomposed and mandatory controls, and the table of applicability."""
+"""declarations of publishers: decomposed and mandatory controls, and the table of applicability."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from normata.core.db.types import text
 revision = "20261124_31"
 down_revision = "20261124_30"
 
-# As the table of known frameworks was in this version. A later import declares what it has by then.
+# The table of known frameworks of this version. A later import declares what it has by then.
 _ANNEX_A = "A."
 _CLAUSES = r"(?:[4-9]|10)(?:\.[0-9]+)*"
 _KNOWN = (

@@ -1,4 +1,4 @@
-"""when an assessment was made or confirmed, when its review has passed, and which have lapsed."""
+"""when an assessment was made or confirmed, when its review passes, and whether it has lapsed."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("framework_id", "id", name=op.f("uq_baseline_framework_id_id")),
     )
     op.create_index(op.f("ix_baseline_organization_id"), "baseline", ["organization_id"])
-    # Before anything refers to adoptions: SQLite makes their table anew.
+    # Before anything refers to adoptions, because SQLite rebuilds their table.
     with op.batch_alter_table("framework_adoption", schema=None) as batch_op:
         batch_op.add_column(sa.Column("baseline_id", text(255), nullable=True))
         batch_op.create_foreign_key(
@@ -51,7 +51,7 @@ def upgrade() -> None:
     op.create_index(
         op.f("ix_framework_adoption_framework_id_baseline_id"), "framework_adoption", ["framework_id", "baseline_id"]
     )
-    # The version before takes the new index as well: it begins with the same column.
+    # The previous version can use the new index as well: it begins with the same column.
     op.drop_index("ix_framework_adoption_framework_id", table_name="framework_adoption")
     op.create_table(
         "baseline_control",

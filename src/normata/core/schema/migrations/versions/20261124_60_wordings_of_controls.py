@@ -1,4 +1,4 @@
-"""earlier wordings of controls, and which assessments are stale by them."""
+"""earlier wordings of controls, and the assessments that they make stale."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""what says nothing of a status is not assessed, and what applied applies as its framework has it.
+"""an assessment without a status is null, and one that only said that a control applies leaves that to the framework.
 
-That is a step after: the version before takes neither for null. What that version has stored of coverage meanwhile is
-computed anew, and what is not assessed is in no conflict. Steps of the same release that come before it are put
-in front of it, and it names the last of them.
+This step runs after the upgrade, because the previous version cannot read either as null. The coverage that it has
+stored meanwhile is computed again, and controls that are not assessed are in no conflict. Put further steps of the same
+release in front of this one, which names the last of them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def upgrade() -> None:
         )
     )
     op.execute(_ASSESSMENT.update().where(says_nothing_of_status).values(coverage_status=None))
-    # Within a baseline, which the version before knows nothing of, it may have been said on purpose.
+    # In an adoption with a baseline, which the previous version does not know, it may be intended.
     with_baseline = (
         sa.select(sa.literal(1))
         .where(
