@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from normata.core.db.database import Database
+from normata.coverage.lapses import lapse
 from normata.frameworks.model import ControlCoverage
 from normata.notifications.model import Notification
 from tests import mostly_sqlite, stored
 from tests.coverage.assessing import SILENCE, Json, Stating, done, faults
-from tests.databases import on_both
+from tests.databases import change, on_both
 from tests.world import ALPHA
 
 database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
@@ -40,8 +41,8 @@ def notified(database: Database) -> list[tuple[str, str, str]]:
     ids="+".join,
 )
 def test_nothing_else_makes_an_assessment_none(said: Json, alpha: Stating, database: Database) -> None:
-    for change in (alpha.put("sun.A.5", **said), alpha.patch({"controlId": "sun.A.7", **said})):
-        done(change)
+    for answer in (alpha.put("sun.A.5", **said), alpha.patch({"controlId": "sun.A.7", **said})):
+        done(answer)
     for control in ("sun.A.5", "sun.A.7"):
         assert alpha.said(control) == SILENCE | said
         assert [row["coverage_status"] for row in stored.rows(database, ControlCoverage, control_id=control)] == [None]
@@ -98,3 +99,17 @@ def test_a_review_is_due(alpha: Stating) -> None:
     done(alpha.patch({"controlId": "sun.A.5", "reviewBy": None}))
     due = alpha.client.get("/due/", params={"organizationId": ALPHA}, headers=alpha.headers)
     assert "controlCoverages" not in {one["kind"] for one in done(due)["items"]}
+
+
+def test_what_is_read_of_a_lapsed_assessment_can_be_sent_back(alpha: Stating, database: Database) -> None:
+    """Its status is null, and null leaves what has lapsed; only to remove the assessment removes that."""
+    missed = {"coverageStatus": "FULL", "assessedAt": "2026-01-01", "reviewBy": "2026-06-15"}
+    row = {"id": "say-sun.A.2", "organizationId": ALPHA, "controlId": "sun.A.2"} | missed
+    stored.load(database, {"controlCoverages": [row], "organizations": [{"id": ALPHA, "staleAssessments": "LAPSE"}]})
+    assert change(database, lambda unit: lapse(unit, ALPHA, unit.moment)) == 1
+    done(alpha.put("sun.A.2", coverageStatus=None, note="N", reviewBy="2026-06-15"))
+    done(alpha.patch({"controlId": "sun.A.2", "coverageStatus": None, "coverageGap": "G"}))
+    shown = done(alpha.control("sun.A.2"))["coverage"]
+    assert (shown["coverageStatus"], shown["lapsedStatus"], shown["note"]) == (None, "FULL", "N")
+    confirmed = alpha._send("POST", "/controls/sun.A.2/coverage/confirm/", {"reviewBy": "2031-01-01"})
+    assert done(confirmed)["coverage"]["coverageStatus"] == "FULL"

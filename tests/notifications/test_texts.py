@@ -13,6 +13,7 @@ import pytest
 from normata.core.changes.unit_of_work import Actor, Change
 from normata.core.db.database import Database
 from normata.core.schema.wire import columns
+from normata.coverage.lapses import LAPSES
 from normata.coverage.published import ConflictsFound, CoverageLost, RulesChanged, WordingsChanged
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 from normata.notifications.about_records import Reminded, Which
@@ -28,6 +29,7 @@ from tests.world import ALPHA
 TEXTS: dict[str, str] = json.loads(ENGLISH.read_text("utf-8"))
 WHICHES: tuple[Which, ...] = ("soon", "now")
 SOMEBODY = Actor("user-editor", "Editor", "token", "request")
+JOB = Actor(command=LAPSES.name)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,12 @@ def payloads(database: Database) -> list[dict[str, Any]]:
     """What is told of each of these changes."""
     return change(
         database,
-        lambda unit: [message.payload for one in changes() for message in RULES[one.action](unit, one, SOMEBODY)],
+        lambda unit: [
+            message.payload
+            for one in changes()
+            for actor in ((SOMEBODY, JOB) if one.action == "lose" else (SOMEBODY,))
+            for message in RULES[one.action](unit, one, actor)
+        ],
     )
 
 

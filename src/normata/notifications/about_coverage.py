@@ -1,25 +1,27 @@
 """Notifications about assessments and lost coverage.
 
 The owner of an assessment is notified when it is assigned, and reminded of its review, as for a record. Coverage may be
-lost anywhere. So admins and owners are notified of all lost coverage, and members with an open task about an assessment
-of that control. Each is notified once of a change, however many controls it affects. Categories are left out, as in
-reports: they lose what the controls below them lose. The owner of the assessment is notified of a conflict, or the
-admins and owners if it has none. If changed wordings make assessments stale, admins and owners are notified of all of
-them, and the owner of an assessment of that one. If an upgrade has changed coverage, admins and owners are notified of
-that once, and of nothing else.
+lost anywhere. So admins and owners are notified of all lost coverage. The owner of an assessment and members with an
+open task about it are notified of that of its control. Each is notified once of a change, however many controls it
+affects. Categories are left out, as in reports: they lose what the controls below them lose. The owner of the
+assessment is notified of a conflict, or the admins and owners if it has none. If changed wordings make assessments
+stale, admins and owners are notified of all of them, and the owner of an assessment of that one. If an upgrade has
+changed coverage, admins and owners are notified of that once, and of nothing else.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import BindParameter, Select, bindparam, select
+from sqlalchemy import BindParameter, CompoundSelect, Select, bindparam, select
 
 from normata.core.changes.unit_of_work import Actor, Change
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
+from normata.coverage.lapses import LAPSES
 from normata.coverage.published import ConflictsFound, CoverageLost, RulesChanged, WordingsChanged
 from normata.coverage.upgrading import NOTIFICATION_TYPE, rules_changed_payload
 from normata.frameworks.model import ControlCoverage
@@ -38,8 +40,12 @@ def coverage_lost(transaction: Transaction, change: Change, actor: Actor) -> Ite
     found = named_controls(transaction, change.controls, requirements=True)
     if not found:
         return
-    for member, controls in _by_member(transaction, change, found, _WITH_TASKS).items():
-        yield _message(member, controls, name_of(actor))
+    has_lapsed = actor.command == LAPSES.name
+    for member, controls in _by_member(transaction, change, found, _RESPONSIBLE).items():
+        if has_lapsed:
+            yield _message(member, controls, sort="coverage.lost", key="coverage_lapsed")
+        else:
+            yield _message(member, controls, sort="coverage.lost", key="coverage_lost", changedBy=name_of(actor))
 
 
 def assessment_assigned(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
@@ -95,7 +101,7 @@ def conflicts_found(transaction: Transaction, change: Change, actor: Actor) -> I
         for member in [owners[row.id]] if owners.get(row.id) else admins:
             concerned.setdefault(member, []).append(row)
     for member, controls in concerned.items():
-        yield _message(member, controls, name_of(actor), sort="coverage.conflict", key="coverage_conflict")
+        yield _message(member, controls, sort="coverage.conflict", key="coverage_conflict", changedBy=name_of(actor))
 
 
 def wordings_changed(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
@@ -105,7 +111,7 @@ def wordings_changed(transaction: Transaction, change: Change, actor: Actor) -> 
         return
     found = named_controls(transaction, change.stale)
     for member, controls in _by_member(transaction, change, found, _OWNERS).items():
-        yield _message(member, controls, name_of(actor), sort="coverage.reworded", key="reworded")
+        yield _message(member, controls, sort="coverage.reworded", key="reworded", changedBy=name_of(actor))
 
 
 def rules_changed(transaction: Transaction, change: Change, _actor: Actor) -> Iterator[Message]:
@@ -115,26 +121,25 @@ def rules_changed(transaction: Transaction, change: Change, _actor: Actor) -> It
             yield Message(member, NOTIFICATION_TYPE, "CONTROLS", rules_changed_payload(change.organization_id))
 
 
-def _by_member(transaction: Transaction, change: Change, found: list[Any], others: Select[Any]) -> dict[str, list[Any]]:
+def _by_member(
+    transaction: Transaction, change: Change, found: list[Any], others: CompoundSelect[Any] | Select[Any]
+) -> dict[str, list[Any]]:
     """The controls for each member: all for admins and owners, and their own for ``others`` (a member, a control)."""
     key = {"organization": change.organization_id}
     concerned: dict[str, list[Any]] = dict.fromkeys(transaction.scalars(_ADMINS, key), found)
     by_id = {row.id: row for row in found}
     for batch in batches(list(by_id)):
+        controls: defaultdict[str, set[str]] = defaultdict(set)
         for member, control in transaction.rows(others, {**key, "ids": batch}):
+            controls[member].add(control)
+        for member in sorted(controls):
             if concerned.get(member) is not found:
-                concerned.setdefault(member, []).append(by_id[control])
+                own = controls[member]
+                concerned.setdefault(member, []).extend(by_id[one] for one in batch if one in own)
     return concerned
 
 
-def _message(
-    member: str,
-    controls: Sequence[Any],
-    changed_by: str,
-    *,
-    sort: str = "coverage.lost",
-    key: str = "coverage_lost",
-) -> Message:
+def _message(member: str, controls: Sequence[Any], *, sort: str, key: str, **params: str) -> Message:
     first = controls[0]
     named = ", ".join(f"{row.identifier} {row.name}" for row in controls[:_FIRST])
     more = ", …" if len(controls) > _FIRST else ""
@@ -144,7 +149,7 @@ def _message(
         "CONTROLS",
         payload(
             f"control.{key}",
-            {"count": len(controls), "controls": f"{named}{more}", "changedBy": changed_by},
+            {"count": len(controls), "controls": f"{named}{more}", **params},
             f"/controls/{quote(first.id, safe='')}/",
             {"type": "Control", "id": first.id, "label": first.name, "meta": first.identifier},
         ),
@@ -196,6 +201,5 @@ _WITH_TASKS = (
         _TASK.c.status.not_in(_DONE),
         _TASK.c.assignee_member_id.is_not(None),
     )
-    .distinct()
-    .order_by(_TASK.c.assignee_member_id, _STATEMENT.c.control_id)
 )
+_RESPONSIBLE = _WITH_TASKS.union(_OWNERS)  # each once
