@@ -135,6 +135,7 @@ def assert_every_report_says_all(service: Served, framework: str, applicable: in
     """The summary with its categories, the gaps, the statement of applicability, and the overview of the console."""
     summary, gaps = report(service, framework, "coverage"), report(service, framework, "gaps")
     statement = report(service, framework, "statement-of-applicability")
+    assert report(service, framework, "gaps/plan")["steps"] == []
     counts = summary["counts"]
     others = statement["otherRequirements"]
     assert counts == gaps["counts"] == (added(statement["counts"], others["counts"]) if others else statement["counts"])
@@ -153,9 +154,11 @@ def assert_every_report_says_all(service: Served, framework: str, applicable: in
     assert browser.post("/sign-in/link/", secret=new_link(service, "viewer")).status_code == 303
     name = summary["framework"]["name"]
     assert f"{name} 100 % ready" in text_of(browser.get("/app/alpha/"))
-    page = browser.get(f"/app/alpha/frameworks/{quote(framework, safe='')}/gaps/")
-    assert "100 % ready" in text_of(page)
-    assert "There are no gaps" in text_of(page)
+    path = f"/app/alpha/frameworks/{quote(framework, safe='')}/"
+    for part in ("", "gaps/"):
+        assert "100 % ready" in text_of(browser.get(f"{path}{part}"))
+    for part in ("gaps/", "plan/"):
+        assert "There are no gaps" in text_of(browser.get(f"{path}{part}"))
     assert_consistent(service.database)
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import select
-from sqlalchemy.orm import aliased
+from sqlalchemy import bindparam, select
 
-from normata.core.db.transaction import Transaction
+from normata.core.db.transaction import Transaction, batches
 from normata.core.db.types import now
 from normata.core.schema.fields import REASONS, CoverageStatus
 from normata.core.schema.wire import Wire
@@ -25,12 +24,11 @@ from normata.coverage.exclusion import excluding_groups
 from normata.coverage.staleness import STALE, Staleness, staleness
 from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference, outside_to_wire
 from normata.frameworks.control_wire import ControlReference, reference_to_wire
-from normata.frameworks.counting import match_counts
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
 from normata.reports.counts import CoverageCounter, CoverageCounts
 from normata.reports.report_header import Report, ReportHeader, read_report_header
-from normata.reports.requirements import FRAMEWORK, ORGANIZATION, parent_of, read_requirements
-from normata.reports.supporting_matches import SupportingMatches, read_lifted_children, read_matches_that_lift
+from normata.reports.requirements import EFFECTIVE, EFFECTIVE_OF_CONTROL, parent_of, read_requirements
+from normata.reports.supporting_matches import read_supporting_matches
 
 # What ISO/IEC 27001, 6.1.3 d, demands and is missing: a justification for each included and each excluded control, and
 # whether it is implemented.
@@ -126,17 +124,14 @@ class Applicability:
 
     header: ReportHeader
     requirements: list[Any]
-    sources: list[Any]
-    lifting: list[Any]
-    children: list[Any]
+    covering: Mapping[str, Sequence[Any]]  # the matches that cover requirements, by requirement
     excluding: Mapping[str, Any]  # the groups that exclude requirements, by requirement
 
     def wire(self) -> dict[str, Any]:
         """The members of :class:`StatementOfApplicability`."""
         moment = now()
         prefix, about, others = self._divided()
-        covering = _covering(about, self.sources, SupportingMatches(self.lifting, self.children), self.header.adopted)
-        controls = [self._entry(one, covering.get(one.id, []), moment) for one in about]
+        controls = [self._entry(one, self._covered_by(one), moment) for one in about]
         excluded = [self._entry(one, [], moment) for one in others if one.is_mandatory and not one.is_applicable]
         objections = Counter(objection for entry in controls for objection in entry["objections"])
         objections[MANDATORY_EXCLUDED] += len(excluded)
@@ -171,27 +166,62 @@ class Applicability:
             return None, self.requirements, []
         return prefix, about, [one for one in self.requirements if not one.identifier.startswith(prefix)]
 
+    def _covered_by(self, requirement: Any) -> list[dict[str, Any]]:
+        """The members of :class:`CoveringMatch` of a requirement, in the frameworks' order."""
+        adopted = self.header.adopted
+        rank = {framework_id: number for number, framework_id in enumerate(adopted)}
+        return [
+            {
+                "id": row.match_id,
+                "matchLevel": row.match_level,
+                "matchedControl": {
+                    "id": row.id,
+                    "identifier": row.identifier,
+                    "name": row.name,
+                    "slug": row.slug,
+                    "framework": adopted[row.framework_id],
+                },
+                "effectiveCoverageStatus": row.effective,
+            }
+            for row in sorted(
+                self.covering.get(requirement.id, ()),
+                key=lambda row: (rank[row.framework_id], row.position, row.match_id),
+            )
+        ]
+
     def _entry(self, requirement: Any, covered_by: list[dict[str, Any]], moment: str) -> dict[str, Any]:
         return _entry(requirement, covered_by, self.excluding.get(requirement.id), moment)
 
 
 def read_applicability(transaction: Transaction, organization_id: str, framework_id: str) -> Applicability:
-    """Read the assessments and coverage of a framework's requirements, in six statements.
+    """Read the assessments and coverage of a framework's requirements, in three statements.
 
     Raises NotFound unless it is adopted.
 
-    It takes two more where groups are excluded.
+    It takes two more where groups are excluded, and some more for what covers requirements indirectly.
     """
+    header = read_report_header(transaction, organization_id, framework_id)
     requirements = read_requirements(transaction, organization_id, framework_id)
     inherited = [one.id for one in requirements if not one.is_applicable and one.decision is None]
     return Applicability(
-        read_report_header(transaction, organization_id, framework_id),
+        header,
         requirements,
-        transaction.rows(_SOURCES, {"organization": organization_id, "framework": framework_id}),
-        read_matches_that_lift(transaction, organization_id),
-        read_lifted_children(transaction, organization_id),
+        _read_covering(transaction, organization_id, [one for one in requirements if one.is_indirect]),
         excluding_groups(transaction, organization_id, inherited) if inherited else {},
     )
+
+
+def _read_covering(
+    transaction: Transaction, organization_id: str, requirements: Sequence[Any]
+) -> Mapping[str, Sequence[Any]]:
+    """The matches that cover these requirements, which are covered indirectly, with their sources."""
+    supporting = read_supporting_matches(transaction, organization_id, [one.id for one in requirements])
+    matches = sorted({match for one in requirements for match in supporting.of(one.id, one.effective)})
+    covering: defaultdict[str, list[Any]] = defaultdict(list)
+    for batch in batches(matches):
+        for row in transaction.rows(_SOURCES, {"organization": organization_id, "ids": batch}):
+            covering[row.target_id].append(row)
+    return covering
 
 
 def _counts(requirements: Sequence[Any], moment: str) -> dict[str, Any]:
@@ -249,46 +279,10 @@ def _objections(requirement: Any, *, is_justified: bool) -> Iterator[str]:
         yield APPLICABLE_WITHOUT_STATUS
 
 
-def _covering(
-    requirements: Sequence[Any],
-    sources: Sequence[Any],
-    supporting_matches: SupportingMatches,
-    adopted: Mapping[str, Mapping[str, Any]],
-) -> Mapping[str, list[dict[str, Any]]]:
-    """The members of :class:`CoveringMatch` of each one that is covered indirectly, in the frameworks' order."""
-    rank = {framework_id: number for number, framework_id in enumerate(adopted)}
-    carrying = {
-        match_id for one in requirements if one.is_indirect for match_id in supporting_matches.of(one.id, one.effective)
-    }
-    covering: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in sorted(
-        (row for row in sources if row.match_id in carrying),
-        key=lambda row: (rank[row.framework_id], row.position, row.match_id),
-    ):
-        matched = {
-            "id": row.id,
-            "identifier": row.identifier,
-            "name": row.name,
-            "slug": row.slug,
-            "framework": adopted[row.framework_id],
-        }
-        covering[row.target_id].append(
-            {
-                "id": row.match_id,
-                "matchLevel": row.match_level,
-                "matchedControl": matched,
-                "effectiveCoverageStatus": row.effective,
-            }
-        )
-    return covering
-
-
-_target = aliased(Control, name="target")
-_of_target = aliased(EffectiveCoverage, name="of_target")
 _SOURCES = (
     select(
-        _target.id.label("target_id"),
         ControlMatch.id.label("match_id"),
+        ControlMatch.target_control_id.label("target_id"),
         ControlMatch.match_level,
         Control.id,
         Control.framework_id,
@@ -296,20 +290,9 @@ _SOURCES = (
         Control.identifier,
         Control.name,
         Control.slug,
-        EffectiveCoverage.status.label("effective"),
+        EFFECTIVE.label("effective"),
     )
-    .select_from(_target)
-    .join(_of_target, (_of_target.control_id == _target.id) & (_of_target.organization_id == ORGANIZATION))
-    .join(ControlMatch, ControlMatch.target_control_id == _target.id)
     .join(Control, Control.id == ControlMatch.source_control_id)
-    .join(
-        EffectiveCoverage,
-        (EffectiveCoverage.control_id == Control.id) & (EffectiveCoverage.organization_id == ORGANIZATION),
-    )
-    .where(
-        _target.framework_id == FRAMEWORK,
-        _of_target.is_indirect,
-        EffectiveCoverage.status != "NONE",
-        match_counts(ORGANIZATION),
-    )
+    .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
+    .where(ControlMatch.id.in_(bindparam("ids", expanding=True)))
 )

@@ -22,7 +22,14 @@ from normata.core.schema.wire import Wire
 from normata.frameworks.control_wire import MatchedControl
 from normata.frameworks.counting import match_counts
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
-from normata.reports.requirements import FRAMEWORK, IS_APPLICABLE, ORGANIZATION
+from normata.reports.requirements import (
+    EFFECTIVE_OF_CONTROL,
+    FRAMEWORK,
+    IS_APPLICABLE,
+    ORGANIZATION,
+    coverage_of,
+    status_in,
+)
 
 _MAX_SUGGESTIONS = 3  # of one gap
 _MAX_STEPS = 10  # of a report
@@ -149,17 +156,14 @@ _CANDIDATES = (
         EffectiveCoverage.status.label("effective"),
     )
     .select_from(_target)
+    .outerjoin(_of_target, coverage_of(_target.id, _of_target))
     .join(ControlMatch, ControlMatch.target_control_id == _target.id)
-    .join(_of_target, (_of_target.control_id == _target.id) & (_of_target.organization_id == ORGANIZATION))
     .join(Control, Control.id == ControlMatch.source_control_id)
-    .join(
-        EffectiveCoverage,
-        (EffectiveCoverage.control_id == Control.id) & (EffectiveCoverage.organization_id == ORGANIZATION),
-    )
+    .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
     .where(
         _target.framework_id == FRAMEWORK,
-        _of_target.status != "FULL",
-        EffectiveCoverage.status != "FULL",
+        status_in(_of_target, "FULL") != "FULL",
+        status_in(EffectiveCoverage, "FULL") != "FULL",
         Control.id != _target.id,
         IS_APPLICABLE,
         match_counts(ORGANIZATION),

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import BindParameter, and_, bindparam, func, literal, select, true
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, func, literal, select, true
 from sqlalchemy.orm import aliased
 
 from normata.core.db.transaction import Transaction
+from normata.core.schema.fields import CoverageStatus
 from normata.core.schema.table import sql_table
 from normata.coverage.staleness import REWORDED_AT
 from normata.frameworks.baseline_model import Baseline
@@ -45,18 +46,29 @@ def parent_of(requirement: Any) -> Mapping[str, Any] | None:
     }
 
 
-_none = literal("NONE", ControlCoverage.coverage_status.type)
+def coverage_of(control_id: Any, coverage: Any) -> ColumnElement[bool]:
+    """The condition that ``coverage``, an alias of the table, has the effective coverage of a control.
+
+    It is for outer joins, with conditions on :func:`status_in`, so that SQLite reads the coverage of the controls that
+    it has found. Without statistics it takes an organization for one of ten controls, and of an inner join it would
+    read all coverage of the organization first.
+    """
+    return and_(coverage.control_id == control_id, coverage.organization_id == ORGANIZATION)
+
+
+def status_in(coverage: Any, otherwise: CoverageStatus = "NONE") -> ColumnElement[str]:
+    """The effective status in a row of an outer join; ``otherwise`` if no adopted framework has the control."""
+    return func.coalesce(coverage.status, literal(otherwise, ControlCoverage.coverage_status.type))
+
 
 # The assessment of a control and its effective coverage. In a framework that is not adopted, nothing is covered.
 IS_APPLICABLE = func.coalesce(applies(), true())
 ASSESSED_STATUS = assessed_status()
-EFFECTIVE = func.coalesce(EffectiveCoverage.status, _none)
+EFFECTIVE = status_in(EffectiveCoverage)
 IS_INDIRECT = func.coalesce(EffectiveCoverage.is_indirect, literal(False))
 
 ASSESSMENT_OF_CONTROL = and_(ControlCoverage.control_id == Control.id, ControlCoverage.organization_id == ORGANIZATION)
-EFFECTIVE_OF_CONTROL = and_(
-    EffectiveCoverage.control_id == Control.id, EffectiveCoverage.organization_id == ORGANIZATION
-)
+EFFECTIVE_OF_CONTROL = coverage_of(Control.id, EffectiveCoverage)
 
 _child = aliased(Control, name="child")
 HAS_CHILDREN = select(literal(1)).where(_child.parent_id == Control.id).exists()

@@ -9,36 +9,53 @@ step. So no control ever supports itself.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from sqlalchemy import and_, literal, select
+from sqlalchemy import BindParameter, and_, bindparam, literal, select
 from sqlalchemy.orm import aliased
 
-from normata.core.db.transaction import Transaction
+from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
-from normata.frameworks.counting import applies, is_group, is_requirement, match_counts
+from normata.coverage.hierarchy import below_groups, is_requirement_where
+from normata.frameworks.counting import applies, is_group, match_counts
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
-from normata.reports.requirements import ORGANIZATION
+from normata.reports.requirements import ORGANIZATION, coverage_of, status_in
 
 _Mark: TypeAlias = tuple[str, str]  # the id of a control, and PARTIAL or FULL
 
 
-def read_matches_that_lift(transaction: Transaction, organization_id: str) -> list[Any]:
-    """Every match from a covered control to one that is covered indirectly, in one statement.
+def read_supporting_matches(
+    transaction: Transaction, organization_id: str, controls: Collection[str]
+) -> SupportingMatches:
+    """What the indirect coverage of these controls rests on, however far away.
 
-    ``is_within`` is true if the source lies within the target: the match back is FULL.
+    It reads a wave of controls at a time, in two statements, and follows only those that are covered indirectly: what
+    the others are follows from assessments.
     """
-    return transaction.rows(_MATCHES, {"organization": organization_id})
-
-
-def read_lifted_children(transaction: Transaction, organization_id: str) -> list[Any]:
-    """The applicable requirements below every group that is covered indirectly, in one statement."""
-    return transaction.rows(_CHILDREN, {"organization": organization_id})
+    matches: list[Any] = []
+    children: list[Any] = []
+    seen: set[str] = set()
+    wave = {*controls}
+    while wave:
+        seen |= wave
+        following: set[str] = set()
+        for batch in batches(sorted(wave)):
+            key = {"organization": organization_id, "ids": batch}
+            matches += (into := transaction.rows(_MATCHES, key))
+            children += (below := transaction.rows(_CHILDREN, key))
+            following.update(row.source_id for row in into if row.is_indirect)
+            following.update(row.id for row in below if row.is_indirect)
+        wave = following - seen
+    return SupportingMatches(matches, children)
 
 
 class SupportingMatches:
-    """Finds the matches that support a control, among the rows of the two functions above."""
+    """Finds the matches that support a control, among those that lead to it and to what it rests on.
+
+    ``matches`` come from covered controls; ``is_within`` is true if the source lies within the target: the match back
+    is FULL. ``children`` are the applicable requirements below groups.
+    """
 
     def __init__(self, matches: Sequence[Any], children: Sequence[Any]) -> None:
         self._steps = _steps(_initial(matches, children), _conclusions(matches, children), children)
@@ -118,6 +135,7 @@ def _steps(
     return steps
 
 
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
 _source = aliased(EffectiveCoverage, name="of_source")
 _target = aliased(EffectiveCoverage, name="of_target")
 _back = aliased(ControlMatch, name="back")
@@ -135,50 +153,31 @@ _MATCHES = (
     select(
         ControlMatch.id,
         ControlMatch.match_level,
-        _source.control_id.label("source_id"),
+        ControlMatch.source_control_id.label("source_id"),
         _source.own.label("source_own"),
-        _target.control_id.label("target_id"),
+        _source.is_indirect,
+        ControlMatch.target_control_id.label("target_id"),
         _target.own.label("target_own"),
         _is_within.label("is_within"),
     )
-    .select_from(_target)
-    .join(ControlMatch, ControlMatch.target_control_id == _target.control_id)
-    .join(
-        _source,
-        and_(_source.control_id == ControlMatch.source_control_id, _source.organization_id == ORGANIZATION),
-    )
-    .where(
-        _target.organization_id == ORGANIZATION,
-        _target.is_indirect,
-        _source.status != "NONE",
-        match_counts(ORGANIZATION),
-    )
+    .outerjoin(_source, coverage_of(ControlMatch.source_control_id, _source))
+    .outerjoin(_target, coverage_of(ControlMatch.target_control_id, _target))
+    .where(ControlMatch.target_control_id.in_(_IDS), status_in(_source) != "NONE", match_counts(ORGANIZATION))
 )
 
-_above = aliased(EffectiveCoverage, name="above")
-_CHILD, _GROUP = sql_table(Control).alias("child"), sql_table(Control).alias("group_above")
-# Everything below groups with indirect coverage, at any depth.
-_below = (
-    select(_CHILD.c.id, _CHILD.c.parent_id.label("group_id"))
-    .join(_above, _above.control_id == _CHILD.c.parent_id)
-    .join(_GROUP, _GROUP.c.id == _CHILD.c.parent_id)
-    .where(_above.organization_id == ORGANIZATION, _above.is_indirect, is_group(_GROUP))
-    .cte("below", recursive=True)
-)
-_below = _below.union(select(_CHILD.c.id, _below.c.group_id).join(_below, _CHILD.c.parent_id == _below.c.id))
-_of_group = aliased(EffectiveCoverage, name="of_group")
+_GROUP, _EFFECTIVE = sql_table(Control).alias("group_above"), sql_table(EffectiveCoverage)
+_of_group = _EFFECTIVE.alias("of_group")
+_below = below_groups()
 _CHILDREN = (
     select(
         _below.c.id,
-        EffectiveCoverage.own,
+        _EFFECTIVE.c.own,
+        _EFFECTIVE.c.is_indirect,
         _below.c.group_id.label("parent_id"),
-        _of_group.own.label("parent_own"),
+        _of_group.c.own.label("parent_own"),
     )
-    .join(Control, Control.id == _below.c.id)
-    .join(
-        EffectiveCoverage,
-        and_(EffectiveCoverage.control_id == _below.c.id, EffectiveCoverage.organization_id == ORGANIZATION),
-    )
-    .join(_of_group, and_(_of_group.control_id == _below.c.group_id, _of_group.organization_id == ORGANIZATION))
-    .where(is_requirement(), applies())
+    .join(_GROUP, _GROUP.c.id == _below.c.group_id)
+    .join(_EFFECTIVE, and_(_EFFECTIVE.c.control_id == _below.c.id, _EFFECTIVE.c.organization_id == ORGANIZATION))
+    .join(_of_group, and_(_of_group.c.control_id == _below.c.group_id, _of_group.c.organization_id == ORGANIZATION))
+    .where(is_requirement_where(_below, applies(_EFFECTIVE), is_group(_GROUP)))
 )
