@@ -28,7 +28,7 @@ def main(features: list[str]) -> int:
     changed = [SOURCE / feature for feature in features] or list(changed_files())
     chosen = sorted({*ALWAYS, *(test for path in changed for test in tests_of(path))})
     print(f"tests of {', '.join(map(str, changed)) or 'nothing'}:", *chosen, sep="\n  ")  # noqa: T201 - a program
-    return int(pytest.main(["-k", "not postgresql", "-n", "auto", *map(str, chosen)]))
+    return int(pytest.main(["-k", "not postgresql", "-m", "not long", "-n", "auto", *map(str, chosen)]))
 
 
 def changed_files() -> Iterator[Path]:

@@ -315,6 +315,7 @@ def token_in(lines: list[str]) -> str:
     return token
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("bash")), reason="the printed lines need curl and bash")
 def test_the_printed_requests_work_as_they_are_printed_and_twice_is_harmless(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundle: dict[str, list[dict[str, Any]]]

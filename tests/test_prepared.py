@@ -180,6 +180,7 @@ def test_what_cannot_be_started_leaves_the_others_alone(script: Callable[[str], 
     assert run([path], PATIENCE).stdout == "here\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "code"), [(["--version"], 0), (["--help"], 0), (["check"], 1), (["assess", "nothing"], 2)], ids=str
 )

@@ -215,6 +215,7 @@ def harbourlight(empty_url: str, empty: Database) -> Iterator[Stating]:
         yield Stating(service.client, {"Authorization": f"Bearer {token}"}, ORGANIZATION)
 
 
+@pytest.mark.long
 def test_adopting_brings_what_was_promised_for_every_framework_of_the_demo(
     harbourlight: Stating, empty: Database
 ) -> None:

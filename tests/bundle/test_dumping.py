@@ -275,6 +275,7 @@ CONTENT = st.recursive(
 RATING = st.none() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-(2**53) + 1, 2**53 - 1)
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(title=TEXT, content=CONTENT, rating=RATING)
 def test_any_text_content_and_number_dumps_the_same_again(

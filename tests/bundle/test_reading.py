@@ -267,6 +267,7 @@ class Undo(Exception):
     """Rolls a transaction back once it has been looked at."""
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_mutated_bundle_loads_whole_or_leaves_nothing(

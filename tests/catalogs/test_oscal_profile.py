@@ -28,6 +28,8 @@ from tests.databases import build, change, on_both
 from tests.served import Served, served
 from tests.world import ALPHA, BETA
 
+pytestmark = pytest.mark.long
+
 database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 CATALOG = catalog(

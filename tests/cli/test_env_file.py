@@ -33,6 +33,7 @@ def run(*arguments: object, variables: Mapping[str, str] | None = None) -> subpr
     return program(*arguments, env=os.environ | (variables or {}))
 
 
+@pytest.mark.long
 @on_both
 @pytest.mark.parametrize("place", ["before", "after", "variable"])
 def test_a_link_is_for_the_address_of_the_file(database_url: str, folder: Path, place: str) -> None:

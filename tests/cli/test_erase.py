@@ -204,6 +204,7 @@ def writing(base: str, headers: dict[str, str]) -> Iterator[list[int]]:
         writer.join()
 
 
+@pytest.mark.long
 def test_running_servers_forget_them_at_once(
     normata: Run, service: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

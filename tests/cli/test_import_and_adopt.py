@@ -21,6 +21,8 @@ from tests.catalogs.test_reading import published
 from tests.cli.commands import Done, Run, bundle_file, failed, program
 from tests.client import TestClient
 
+pytestmark = pytest.mark.long
+
 
 def test_import_tells_faults_like_load(normata: Run, folder: Path) -> None:
     (folder / "library.yaml").write_text("urn: x\nobjects: }")

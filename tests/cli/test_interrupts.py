@@ -68,6 +68,7 @@ def interrupted(runs: list[tuple[float, list[object]]], *, prepared: bool = True
     return codes
 
 
+@pytest.mark.long
 def test_whatever_the_moment(database_url: str) -> None:
     """While it connects, in the middle of a statement, and between two."""
     command: list[object] = ["events", ALPHA, "--follow", "--database", database_url]

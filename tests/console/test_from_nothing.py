@@ -113,6 +113,7 @@ def link_in(text: str) -> str:
     return found[0]
 
 
+@pytest.mark.long
 def test_a_second_person_comes_states_coverage_and_is_removed(nowhere: str, tmp_path: Path) -> None:
     link = link_in(normata("init", "--organization", "Brightleaf", "--email", "me@example.org", url=nowhere))
     catalog = tmp_path / "boat.json"

@@ -169,6 +169,7 @@ STEPS: Sequence[Callable[[UnitOfWork, random.Random], Touched]] = (
 )
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rng=st.randoms(use_true_random=False))
 def test_after_any_changes_what_is_stored_is_what_follows(database: Database, rng: random.Random) -> None:

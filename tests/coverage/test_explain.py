@@ -323,6 +323,7 @@ def read_published(published: Database) -> Callable[[Callable[[Transaction, Know
     return run
 
 
+@pytest.mark.long
 def test_every_claim_of_published_catalogs_is_proved(read_published: Any) -> None:
     def work(transaction: Transaction, facts: Known, levels: dict[str, Level]) -> None:
         matches = [

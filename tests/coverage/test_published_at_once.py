@@ -20,6 +20,7 @@ from threading import Barrier
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 import yaml
 
 from normata.catalogs.importing import import_for_all
@@ -257,6 +258,7 @@ def racing(url: str, catalogs: Path) -> Iterator[tuple[Served, list[Member], Imp
         yield services[0], members, Importer(random.Random(9), operator, services[1].database, catalogs)  # noqa: S311
 
 
+@pytest.mark.long
 @on_both
 def test_whoever_is_first_what_is_stored_is_what_follows(database_url: str, catalogs: Path) -> None:
     with racing(database_url, catalogs) as (service, members, importer), ThreadPoolExecutor(4) as threads:

@@ -187,6 +187,7 @@ def own_matches(rng: random.Random, said: Said) -> list[Json]:
     ]
 
 
+@pytest.mark.long
 def test_every_effective_status_is_what_follows(published: Served) -> None:
     rng = random.Random(11)  # noqa: S311  the same steps every time
     stating = Stating(published.client, published.bearer("admin"))

@@ -373,6 +373,7 @@ def test_of_an_erasure_that_is_erased_itself_what_was_signed_still_counts(servic
     assert [event["id"] in fault for fault in told] == ([] if is_signed else [True])
 
 
+@pytest.mark.long
 @on_both
 def test_a_dump_of_everything_loads_again(service: Served, empty: Database, tmp_path: Path) -> None:
     """With the events that have lost their content, and those that tell so."""

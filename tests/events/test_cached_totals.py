@@ -148,6 +148,7 @@ def test_more_unsealed_events_than_are_looked_at(keeping: Served, monkeypatch: p
     assert [counts(keeping, monkeypatch) for _ in range(2)] == [1, 0]
 
 
+@pytest.mark.long
 @families(lambda operation: isinstance(operation, ChangeOperation) and kinds_of(operation))
 @on_both
 def test_every_change_is_seen(operation: Operation, keeping: Served) -> None:

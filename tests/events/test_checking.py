@@ -60,6 +60,7 @@ def several(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("several")
 @on_both
 def test_several_processes_find_what_one_finds(log: Log, database_url: str) -> None:

@@ -18,6 +18,7 @@ from http.client import HTTPException
 from itertools import count
 from pathlib import Path
 
+import pytest
 from sqlalchemy import select
 
 from normata.core.db.database import Database
@@ -100,6 +101,7 @@ def is_sealed(database: Database) -> bool:
     return events == leaves and not noted
 
 
+@pytest.mark.long
 def test_what_was_acknowledged_is_there_with_one_event_and_sealed_after_a_restart(
     database_url: str, tmp_path: Path
 ) -> None:

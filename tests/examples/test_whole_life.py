@@ -45,6 +45,7 @@ def live(database: Database) -> set[str]:
     return database.read_now(ids)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("empty_url", ["sqlite"], indirect=True)
 def test_it_walks_the_whole_life_of_every_kind(empty: Database, empty_url: str) -> None:
     content.fill(empty, lambda *_: None)

@@ -211,6 +211,7 @@ def test_in_another_organization_its_own_member_is_told(service: Served) -> None
     assert (row["organization_id"], row["user_id"]) == (BETA, "user-foreigner")
 
 
+@pytest.mark.long
 @on_both
 def test_the_running_service_does_it_by_itself(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """And goes on after a round that failed."""

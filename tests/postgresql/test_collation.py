@@ -26,6 +26,8 @@ from tests.postgres import Server
 from tests.postgresql.conftest import new_token
 from tests.world import ALPHA, EARLIER
 
+pytestmark = pytest.mark.long
+
 # Letters that locales order, fold or compare in ways of their own: case, accents (composed and not), ligatures,
 # letters that are one to some and two to others, digits of other scripts, signs that collations skip, and what lies
 # beyond the first 65,536 characters.

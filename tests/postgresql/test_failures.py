@@ -169,6 +169,7 @@ def whole(admin: Session) -> bool:
 # --- The server is away
 
 
+@pytest.mark.long
 def test_the_server_stops_and_returns(cluster: Cluster, url: str) -> None:
     with application(url) as client:
         crowd = [partial(client.get, path) for path in LISTS * 4]

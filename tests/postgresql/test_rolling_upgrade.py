@@ -226,6 +226,7 @@ def is_ready(base: str) -> bool:
     return httpx2.get(f"{base}/readyz", timeout=30, verify=PLAIN).status_code == 200
 
 
+@pytest.mark.long
 def test_an_upgrade_costs_nobody_an_answer(old: Version, new: Version, postgres_url: str, weak_url: str) -> None:
     wanted, token = archived(postgres_url), new_token(postgres_url)
     with ExitStack() as new_ones:

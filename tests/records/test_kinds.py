@@ -184,6 +184,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.long
 def test_a_seventeenth_kind_is_one_class(sqlite_url: str, tmp_path: Path) -> None:
     """Declared and nothing else done, it is loaded, restored and documented; tests/bundle dumps one.
 

@@ -201,6 +201,7 @@ def test_what_does_not_apply_is_no_step(ask: Ask, service: Served) -> None:
     assert "rep.1.1.c" not in {step["control"]["id"] for step in done(ask("gaps/plan"))["steps"]}
 
 
+@pytest.mark.long
 def test_a_plan_for_published_catalogs_is_what_a_brute_force_finds(catalogs: Path, tmp_path: Path) -> None:
     files = ("nist-csf-1.1", "nist-csf-2.0", "map-nist-csf-1.1-nist-csf-2.0")
     rng = random.Random(5)  # noqa: S311

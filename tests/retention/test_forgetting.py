@@ -255,6 +255,7 @@ def test_the_database_removes_only_what_is_in_scope(one: Forgotten, service: Ser
     assert asyncio.run(removed(one.scope(sorted(owners)))) == len(over)
 
 
+@pytest.mark.long
 @on_both
 def test_a_killed_process_loses_nothing_and_another_goes_on(database_url: str, tmp_path: Path) -> None:
     """What was removed stays so, and what is left goes when the claim of the killed one has ended."""

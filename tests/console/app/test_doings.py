@@ -71,6 +71,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     return record
 
 
+@pytest.mark.long
 def test_every_link_and_form_works_and_the_documentation_tells_what_they_do(people: People, recorded: Recorded) -> None:
     """What is more, nothing is changed past the one road for changes: that is closed here."""
     said = {"organizationId": ALPHA_ID, "coverageStatus": "PARTIAL"}

@@ -70,6 +70,7 @@ def test_it_is_done_once_and_answered_twice(operation: ChangeOperation, pair: tu
     send_again(operation, pair)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @families(takes_key)
 def test_it_is_done_once_on_postgresql(operation: ChangeOperation, pair: tuple[Served, Served]) -> None:

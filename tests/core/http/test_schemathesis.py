@@ -85,6 +85,7 @@ def runs() -> Iterator[Any]:
     yield pytest.param("sqlite", CHOSEN[::12], True, "examples,coverage", id="some operations on SQLite")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("database_url", "chosen", "real", "phases"), [*runs()], indirect=["database_url"])
 def test_holds_against_anything_sent(
     database_url: str, tmp_path: Path, chosen: Sequence[Operation], real: bool, phases: str

@@ -179,6 +179,7 @@ def clients(database_url: str) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
         yield here.client, reader
 
 
+@pytest.mark.long
 @on_both
 def test_each_of_many_changes_is_in_the_next_answer_of_another_process(
     database: Database, clients: tuple[httpx2.Client, httpx2.Client]

@@ -100,6 +100,7 @@ def touches(operation: Operation) -> set[str]:
     return {write.table for write in operation.writes} if isinstance(operation, ChangeOperation) else set()
 
 
+@pytest.mark.long
 @families(lambda operation: operation not in LISTS)
 def test_it_takes_as_many_among_many(
     operation: Operation, service: Served, crowded_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -145,6 +146,7 @@ def queries(operation: ListOperation) -> list[dict[str, str]]:
     return found
 
 
+@pytest.mark.long
 @all_lists
 def test_a_page_takes_as_many_among_many(
     operation: ListOperation, few: Served, crowded: Served, monkeypatch: pytest.MonkeyPatch

@@ -133,6 +133,7 @@ def named(secrets: set[str], told: str) -> list[str]:
     return [secret for secret in found if re.search(rf"(?<!\w){re.escape(secret)}(?!\w)", told)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("database_url", "who"),
     [*(("sqlite", who) for who in OUTSIDERS), *(("postgresql", who) for who in list(OUTSIDERS)[::4])],

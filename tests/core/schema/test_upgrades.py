@@ -151,6 +151,7 @@ def faults(database: Database) -> list[str]:
     return database.read_now(lambda transaction: list(check.faults(database, transaction, SECURITY)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("version", "old_url"), FILLED, indirect=["old_url"])
 def test_what_an_older_schema_holds_is_what_a_fresh_load_makes(
     version: str, old: Database, fresh: Database, old_url: str
