@@ -21,8 +21,8 @@ ORDER = (
     *("identity", "identity.sessions", "identity.tokens", "identity.sign_in", "identity.invitations"),
     *("identity.members", "identity.me", "identity.organizations", "identity.service_accounts", "identity.openid"),
     *("frameworks", "coverage", "reports", "adoption", "own_frameworks"),
-    *("records", "records.archive", "records.due", "records.search", "records.responsibilities"),
-    *("names", "events", "notifications"),
+    *("records", "records.archive", "records.many", "records.due", "records.search", "records.responsibilities"),
+    *("names", "events", "notifications", "views"),
     *("tables", "bundle", "catalogs", "erasure", "retention", "wiring"),
     *("console", "operations", "app", "cli", "__main__"),
 )

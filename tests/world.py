@@ -25,6 +25,7 @@ from normata.identity import operators
 from normata.identity.model import AccessToken, Invitation
 from normata.identity.sign_in_model import Session
 from normata.records.base import Restorable
+from normata.records.kinds import Task
 from normata.tables import Table
 from normata.wiring import changes_of
 
@@ -86,6 +87,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
             ),
         ],
         **_catalogs(),
+        "savedViews": [_view(organization_id, number) for organization_id in (ALPHA, BETA) for number in (1, 2)],
         "notifications": [_notification(number) for number in range(12)] + _other_notifications(),
         **{kind.path: _records(kind) for kind in Restorable.kinds},
     }
@@ -190,14 +192,17 @@ def furnish(unit: UnitOfWork) -> None:
 
 
 def remember(unit: UnitOfWork) -> None:
-    """Add what each organization can undo: an assessment, with the world's only event, and a match set aside."""
+    """Add what each organization can undo: an assessment and a task, with their events, and a match set aside."""
     for organization_id, assessment_id in _CHANGED.items():
         actor = Actor(request_id=change_id(organization_id).partition("_")[2])
         known = {"id": assessment_id, "coverage_status": "NONE"}
         change = Change(
             "assess", ControlCoverage, organization_id, assessment_id, known | {"coverage_status": "PARTIAL"}, known
         )
-        RecordEvents()(unit, [change], actor, EARLIER)
+        task_id = record_id(Task, "live", organization_id)
+        known = {"id": task_id, "status": "BLOCKED"}
+        of_task = Change("update", Task, organization_id, task_id, known | {"status": "TODO"}, known)
+        RecordEvents()(unit, [change, of_task], actor, EARLIER)
         aside = {"id": f"aside-{organization_id}", "organization_id": organization_id, "match_id": SET_ASIDE}
         aside |= {"justification": disagreement(organization_id), "created_at": EARLIER, "updated_at": EARLIER}
         unit.rows(insert(SetAsideMatch).values(aside))
@@ -319,6 +324,18 @@ def _statement(control: str, status: str, gap: str | None = None) -> dict[str, A
         "coverageStatus": status,
         "coverageGap": gap,
     }
+
+
+def _view(organization_id: str, number: int) -> dict[str, Any]:
+    """Two of each organization: one that is shared, and one of the member who answers for its records."""
+    return {
+        "id": f"view-{number}-{organization_id}",
+        "organizationId": organization_id,
+        "userId": RESPONSIBLE[organization_id].replace("member-", "user-"),
+        "isShared": number == 1,
+        "kind": "tasks",
+        "name": f"View {number} of {organization_id}",
+    } | {"query": {"status": ["TODO"], "sortColumn": ["title"]}}
 
 
 def _notification(number: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from normata.coverage import assessment_operations
 from normata.coverage import control_operations as controls
 from normata.coverage import explanation_operations as explanation
 from normata.events import operations as events
-from normata.events import undo
+from normata.events import record_undo, undo
 from normata.events.sealing import SEALING_WRITES
 from normata.frameworks import operations as frameworks
 from normata.identity.invitations import operations as invitations
@@ -36,11 +36,13 @@ from normata.own_frameworks import operations as own_frameworks
 from normata.records import operations as records
 from normata.records.archive import operations as archive
 from normata.records.due import operations as due
+from normata.records.many import operations as many
 from normata.records.responsibilities import operations as responsibilities
 from normata.records.search import operations as every_kind
 from normata.reports import operations as reports
 from normata.retention.forgetting import FORGETTING_WRITES, NEXT_USERS
 from normata.tables import Table
+from normata.views import operations as views
 from normata.wiring import JOB_TYPES, SUBSCRIBERS
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -60,7 +62,10 @@ OPERATIONS: tuple[Operation, ...] = (
     *records.OPERATIONS,
     *every_kind.OPERATIONS,
     *archive.OPERATIONS,
+    many.OPERATION,
+    record_undo.OPERATION,
     *names.OPERATIONS,
+    *views.OPERATIONS,
     *tokens.OPERATIONS,
     *me.OPERATIONS,
     *sessions.OPERATIONS,

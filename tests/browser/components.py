@@ -31,7 +31,7 @@ def written(folder: Path) -> str:
             pair=lambda *_: "#",
             axes=[Axis("a", "A.5", "Organizational controls"), Axis("b", "A.6", "People controls")],
             point=Point(0.2, "noticed"),
-            choice=Choice([Called("1", "Cryptography", (), "")], 412, ""),
+            choice=Choice([Called("1", "Cryptography", (), "")], 412, "", "policies"),
             weeks=[calendar[:7], calendar[7:]],
         )
     )

@@ -77,12 +77,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "frameworkAdoptions": {"id": "new", "organizationId": ALPHA, "frameworkId": "fw-star"},
     "controlCoverages": {"id": "new", "organizationId": ALPHA, "controlId": "sun.A.8"},
     "notifications": {"id": "new", "organizationId": ALPHA, "userId": "user-editor"},
-    "accessTokens": {
-        "id": "new",
-        "userId": "user-editor",
-        "digest": "0" * 64,
-        "scope": "read",
-    },
+    "savedViews": {"id": "new", "organizationId": ALPHA, "userId": "user-editor", "kind": "tasks", "name": "Mine"},
+    "accessTokens": {"id": "new", "userId": "user-editor", "digest": "0" * 64, "scope": "read"},
     "auditEvents": {
         "id": "new",
         "organizationId": ALPHA,

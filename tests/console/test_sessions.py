@@ -37,7 +37,7 @@ def is_sent_away(answer: Response) -> bool:
 
 def test_the_cookie_is_out_of_reach(browser: Browser, link_of: MakeLink) -> None:
     answer = browser.post("/sign-in/link/", secret=link_of("editor"))
-    name, _, rest = answer.headers["set-cookie"].partition("=")
+    name, _, rest = answer.headers.get_list("set-cookie")[0].partition("=")
     secret, *attributes = rest.split("; ")
     assert name == COOKIE  # plain, for the address is http://localhost
     assert sorted(attributes) == ["HttpOnly", "Max-Age=604800", "Path=/", "SameSite=Lax"]
@@ -48,7 +48,7 @@ def test_over_tls_the_cookie_is_bound_to_host_and_tls(sqlite_url: str) -> None:
     with served(sqlite_url, public_url="https://normata.example.org/compliance") as instance:
         browser = Browser(instance, "https://normata.example.org")
         answer = browser.post("/sign-in/link/", secret=new_link(instance, "editor"))
-        cookie = answer.headers["set-cookie"]
+        cookie = answer.headers.get_list("set-cookie")[0]
         assert cookie.startswith("__Host-normata-session=")
         assert cookie.endswith("; Secure")
         assert "; Path=/;" in cookie
@@ -104,7 +104,7 @@ def test_signing_out_ends_the_session(browser: Browser, sign_in: SignIn) -> None
     sign_in(browser, "editor")
     secret = browser.cookies[COOKIE]
     assert browser.post("/sign-out/").headers["location"] == "/sign-in/"
-    assert browser.cookies == {}
+    assert COOKIE not in browser.cookies
     browser.client.cookies.set(COOKIE, secret)
     assert is_sent_away(browser.get("/account/"))
     assert browser.post("/sign-out/").status_code == 303  # twice is harmless

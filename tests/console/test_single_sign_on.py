@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from httpx2 import Response
 
+from normata.console.sign_in.typed import PERSON_COOKIE
 from normata.identity.sign_in_model import ExternalIdentity, SignInAttempt
 from tests import stored, world
 from tests.console.browser import Browser, is_refused, text_of
@@ -57,7 +58,7 @@ def test_people_sign_in_by_a_provider_of_others(database_url: str, mock: Mock) -
         page = browser.get("/account/")
         assert "Editor" in text_of(page)
         assert "the provider" in text_of(page)
-        assert list(browser.cookies) == [SESSION]
+        assert sorted(browser.cookies) == [PERSON_COOKIE, SESSION]
 
         mock.know("ada", email="another@example.org")  # a person is a subject, whatever their address
         again = Browser(instance)

@@ -212,20 +212,20 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     }
     followed = {"audit_event", "notification", "reminder", "list_revision", "effective_coverage", *SEALING}
     own = {"framework", "control", "control_match", "control_coverage", "framework_adoption", "set_aside_match"}
+    own |= {"saved_view"}
     # Of mappings that an operator uploads: centralized rows, while the transaction may change centralized catalogs.
     own |= {"mapping_document", "baseline", "baseline_control"}
     records = {kind.sql().name for kind in KINDS}
     # Jobs are of no tenant: whoever runs them looks for those of all. They say whose they are, of which type, and when.
     noted = {"archive_entry", "short_id_counter", "idempotency_key", "job"}
-    people = {"user_account", "membership", "organization", "invitation", "access_token"}
+    people = {"user_account", "membership", "organization", "invitation", "access_token", "session"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
-    people |= {"session", "password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count"}
-    people |= {"sign_in_link"}
+    people |= {"password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count", "sign_in_link"}
     assert rights(admin, "INSERT") == columns("control_wording", *followed, *own, *records, *noted, *people)
     fixed = {(name, "id") for name in (*own, *records)} | {(name, "organization_id") for name in records}
     fixed |= {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
     fixed |= {("framework", "organization_id"), ("control", "framework_id")}
-    fixed |= {(name, "organization_id") for name in ("set_aside_match", "mapping_document")}
+    fixed |= {(name, "organization_id") for name in ("set_aside_match", "mapping_document", "saved_view")}
     fixed |= {("baseline", "framework_id"), *(("baseline_control", name) for name in ("baseline_id", "control_id"))}
     assert rights(admin, "UPDATE") == {
         *(("access_token", name) for name in ("last_used_at", "revoked_at")),
@@ -268,9 +268,9 @@ FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
 SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
 # Keys have served their time after a day, attempts to sign in after ten minutes, their counts after one. Jobs are done,
-# and a match that was set aside may count again. The job that forgets removes what is over.
+# a match that was set aside may count again, and a view may go. The job that forgets removes what is over.
 DELETED = {
-    *("job", "set_aside_match"),
+    *("job", "set_aside_match", "saved_view"),
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
     *("idempotency_key", "sign_in_attempt", "sign_in_count", "passkey", "external_identity"),
     *("notification", "session", "access_token", "sign_in_link", "invitation"),

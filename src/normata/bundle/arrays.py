@@ -18,6 +18,7 @@ from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
 from normata.tables import Table
+from normata.views.model import SavedView
 
 # These belong to the operator of the instance. A token acts as its user in all organizations, and audit events are
 # proof. No dump of an organization contains them.
@@ -38,6 +39,7 @@ _TABLES: tuple[type[Table], ...] = (
     ControlCoverage,
     SetAsideMatch,
     Notification,
+    SavedView,
     *Restorable.kinds,
     *OPERATORS_OWN,
 )

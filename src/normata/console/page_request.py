@@ -53,7 +53,8 @@ class NotSignedIn(Exception):
 class Console:
     """What all pages share. ``provider`` is the display name of the OpenID provider; null if there is none.
 
-    ``passkeys`` is null if browsers cannot make passkeys for the site. ``operations`` are all operations by id.
+    ``passkeys`` is null if no browser makes any for the site. ``operations`` has all operations of the interface, by
+    their ids. ``not_signed_in`` answers whoever has to sign in first.
     """
 
     services: Services
@@ -64,6 +65,7 @@ class Console:
     throttles: Throttles
     passkeys: RelyingParty | None
     operations: Mapping[str, Operation]
+    not_signed_in: Handler
     provider: str | None = None
 
 
@@ -217,11 +219,11 @@ class Endpoint:
         except SignInRefused as error:
             return page_request.refusal(error)
         except NotSignedIn:
-            return page_request.redirect(f"/sign-in/{_returning(page_request)}")
+            return await self._console.not_signed_in(page_request)
 
 
-def _returning(page_request: PageRequest) -> str:
-    """The query that leads back to this page after the sign-in; empty if the request is not a GET of a safe path."""
+def returning(page_request: PageRequest) -> str:
+    """The query that leads back to this page after signing in; empty if there is no page to come back to."""
     if page_request.request.method not in SAFE_METHODS:
         return ""
     query = page_request.request.scope["query_string"].decode("latin-1")

@@ -22,6 +22,7 @@ from normata.console.sign_in.passkey import sign_in_options, use_passkey
 from normata.console.sign_in.password import use_password
 from normata.console.sign_in.session import sign_out
 from normata.console.sign_in.start import start
+from normata.console.sign_in.typed import ask_to_sign_in
 from normata.console.site import Site
 from normata.console.static import Assets
 from normata.console.throttles import Throttles
@@ -48,6 +49,7 @@ def console_routes(services: Services, settings: Settings, operations: Iterable[
         throttles=Throttles(services.changes, settings.sign_in_limit),
         passkeys=None if site.passkey_host is None else RelyingParty(site.passkey_host, site.origin),
         operations={operation.operation_id: operation for operation in operations},
+        not_signed_in=ask_to_sign_in,
     )
     endpoints = (
         Endpoint(console, "/sign-in/", get=start),
@@ -83,7 +85,7 @@ def _of_provider(console: Console, configuration: Configuration) -> Iterator[End
     from normata.identity.openid.provider import Provider  # noqa: PLC0415
 
     pages = SingleSignOn(Provider(configuration))
-    yield Endpoint(console, "/sign-in/oidc/", get=pages.start)
+    yield Endpoint(console, "/sign-in/oidc/", get=pages.start, post=pages.start_with_form)
     yield Endpoint(console, CALLBACK, get=pages.finish)
     yield Endpoint(console, "/account/provider/", post=pages.connect)
     yield Endpoint(console, "/account/provider/remove/", post=pages.disconnect)

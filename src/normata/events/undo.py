@@ -48,6 +48,15 @@ class AssessmentsUndo(Input):
     ]
 
 
+def parts_of(change_id: str) -> tuple[str, str]:
+    """The moment and the request of a change, by its id. Raises NotFound if it is none."""
+    at, _, request_id = change_id.partition("_")
+    try:
+        return parse_timestamp(at), request_id
+    except ValueError:
+        raise NotFound from None
+
+
 def undo_assessments(unit: UnitOfWork, organization_id: str, change_id: str) -> list[Any]:
     """Restore the earlier assessments of the controls of one change, and return them in order.
 
@@ -56,11 +65,7 @@ def undo_assessments(unit: UnitOfWork, organization_id: str, change_id: str) -> 
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
-    at, _, request_id = change_id.partition("_")
-    try:
-        moment = parse_timestamp(at)
-    except ValueError:
-        raise NotFound from None
+    moment, request_id = parts_of(change_id)
     events = unit.rows(_EVENTS, {"organization": organization_id, "moment": moment, "request": request_id})
     if not events:
         raise NotFound

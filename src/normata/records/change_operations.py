@@ -30,7 +30,8 @@ def _creation(kind: type[Restorable]) -> type[BaseModel]:
 
 
 @cache
-def _patch(kind: type[Restorable]) -> type[BaseModel]:
+def patch_model(kind: type[Restorable]) -> type[BaseModel]:
+    """The model of the changes of a record of one kind."""
     doc = f"The changes of {kind.with_article()}. Omitted fields stay as they are; `null` clears a field."
     return body_model(f"{kind.__name__}Patch", kind, writable(kind), doc=doc)
 
@@ -99,7 +100,7 @@ archived one is read-only: the response is 409 `archived`.""",
         work=work,
         present=partial(as_wire, kind),
         writes=change_writes(kind),
-        body=_patch(kind),
+        body=patch_model(kind),
         body_types=("application/merge-patch+json", "application/json"),
         body_required=True,
         body_limit=MAX_DOCUMENT_BYTES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -85,23 +86,27 @@ def change(
     before = found_for_change(unit, kind, record_id)
     if before.archived_at is not None:
         raise Archived
-    values: dict[str, Any] = {**body, "id": record_id}
-    row = Row(kind.array, BODY, "", values)
     faults: list[Fault] = []
-    for column in columns(kind):
-        name = wire_names(kind)[column.name]
-        if isinstance(column.type, Document) and name in values:
-            document = merge_patch(getattr(before, column.name), values[name])
-            values[name] = document
-            if len(json.dumps(document, ensure_ascii=False).encode()) > MAX_DOCUMENT_BYTES:
-                faults.append(
-                    row.fault(
-                        name, f"must have at most {MAX_DOCUMENT_BYTES:,} bytes as JSON, merged with what is there"
-                    )
-                )
+    row = merged_documents(kind, before, Row(kind.array, BODY, "", {**body, "id": record_id}), faults)
     [pending] = valid_rows(unit, kind, [row], faults)
     require_current(before)
     return _store(unit, "update", kind, pending, before) if pending.changed else before
+
+
+def merged_documents(kind: type[Restorable], before: Any, row: Row, faults: list[Fault]) -> Row:
+    """The input of a change, with the documents that its patches make of those of the record ``before`` it.
+
+    What is too large goes to ``faults``.
+    """
+    values = dict(row.values)
+    for column in columns(kind):
+        name = wire_names(kind)[column.name]
+        if isinstance(column.type, Document) and name in values:
+            document = values[name] = merge_patch(getattr(before, column.name), values[name])
+            if len(json.dumps(document, ensure_ascii=False).encode()) > MAX_DOCUMENT_BYTES:
+                most = f"must have at most {MAX_DOCUMENT_BYTES:,} bytes as JSON, merged with what is there"
+                faults.append(row.fault(name, most))
+    return replace(row, values=values)
 
 
 def _store(unit: UnitOfWork, action: str, kind: type[Restorable], pending: PendingRow, before: Any) -> Any:

@@ -21,6 +21,7 @@ _IDS = {
     "records/": "tasks-live-org-alpha",
     "settings/members/": "member-editor",
     "settings/service-accounts/": "robot-org-alpha",
+    "views/": "view-1-org-alpha",
 }
 # The format in which a file is asked for, where it is no report.
 _FORMATS = {"events/checkpoint/file/": "text"}
@@ -101,6 +102,11 @@ class Parsed(HTMLParser):
             form = Form(given.get("action", ""), given.get("method", "get"), id=given.get("id", ""))
             form.choices = self._outside.setdefault(form.id, {})
             self.forms.append(form)
+        elif tag == "button" and self.forms and "formaction" in given:
+            # It sends the same form to another address: as a form of its own, with the same fields and boxes.
+            form, button = self.forms[-1], (given.get("name", ""), given.get("value", ""))
+            other = Form(given["formaction"], form.method, form.fields, buttons=[button], choices=form.choices)
+            self.forms.insert(-1, other)
         elif tag == "button" and self.forms and given.get("type") != "button" and "popovertarget" not in given:
             self.forms[-1].buttons.append((given.get("name", ""), given.get("value", "")))
         elif tag == "input" and "form" in given:

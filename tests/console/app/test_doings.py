@@ -47,10 +47,10 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     def route(page_request: OrganizationRequest) -> str:
         return str(page_request.context.route).removeprefix(_PREFIX)
 
-    def recording(page_request: OrganizationRequest, api_queries: Sequence[ApiQuery]) -> Any:
-        named = {api_query.operation for api_query in api_queries}
+    def recording(page_request: OrganizationRequest, api_queries: Sequence[ApiQuery], *, is_noted: bool = True) -> Any:
+        named = {api_query.operation for api_query in api_queries if is_noted}
         record.api_calls[page_request.request.method, route(page_request)] |= named
-        return requests(page_request, api_queries)
+        return requests(page_request, api_queries, is_noted=is_noted)
 
     async def trying(page_request: OrganizationRequest, operation_id: str, **given: Any) -> Outcome:
         record.changed[route(page_request)].add(operation_id)

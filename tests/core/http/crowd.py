@@ -40,6 +40,9 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
         "notifications": [
             row | {"userId": f"user-{role}", "id": f"{row['id']}-{role}"} for row in alphas for role in world.ROLES
         ],
+        "savedViews": [
+            row | {"userId": row["id"], "isShared": True, "kind": "tasks", "name": row["id"]} for row in alphas
+        ],
         **{kind.path: [_record(kind, row) for row in alphas] for kind in Restorable.kinds},
         "labels": [
             _record(Label, row | {"id": f"{place}{row['id']}", "archivedAt": archived_at})

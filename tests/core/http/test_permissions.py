@@ -14,6 +14,7 @@ from normata.core.http.operation import ChangeOperation, Operation
 from normata.core.http.permissions import WHO, Who, document, may
 from normata.core.http.roles import SCOPES, scope_suffices
 from normata.operations import OPERATIONS
+from normata.views.model import SavedView
 from tests import stored
 from tests.core.http.samples import all_operations, operations, sample
 from tests.served import Headers, Served
@@ -96,8 +97,15 @@ def test_the_service_does_what_the_table_says(
 
 
 def test_what_is_ones_own_takes_no_larger_role(shared: Served, headers: dict[tuple[str, str], Headers]) -> None:
-    """The cells that the test above cannot see: everybody may leave."""
-    (operation,) = (one for one in OPERATIONS if one.own_role is not None)
-    for role in ("viewer", "editor"):
-        leaving = sample(operation, row_id=f"member-{role}").but(query={"dryRun": "true"})
-        assert leaving.send(shared.client, headers[role, "admin"]).status_code == 200
+    """The cells that the test above cannot see: everybody may leave, and save views for themselves."""
+    tried = set()
+    for operation in (one for one in OPERATIONS if one.own_role is not None):
+        for role in ("viewer", "editor"):
+            own = sample(operation, row_id=f"member-{role}").but(query={"dryRun": "true"})
+            if operation.about is SavedView:
+                continue  # tests/views/test_views.py changes and removes a viewer's own
+            if operation.operation_id == "createSavedView":
+                own = own.but(body=own.body | {"isShared": False})
+            tried.add(operation.operation_id)
+            assert own.send(shared.client, headers[role, "admin"]).status_code == 200
+    assert tried == {"removeMember", "createSavedView"}

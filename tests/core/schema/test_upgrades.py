@@ -25,6 +25,7 @@ from normata.notifications.model import Notification
 from normata.operations import OPERATIONS, SECURITY
 from normata.records.base import Restorable
 from normata.tables import Table
+from normata.views.model import SavedView
 from tests import stored, world
 from tests.core.http.samples import enough, sample
 from tests.databases import change, migrate, open_url
@@ -70,10 +71,11 @@ def fresh(sqlite_url: str) -> Iterator[Database]:
 def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
     """Take from the world what the schema of a version could not hold; whether what is for sign-in was among it.
 
-    That is newer kinds of record, too, and service accounts.
+    That is newer kinds of record, too, saved views, and service accounts.
     """
     there = old.read_now(lambda transaction: transaction.tables())
-    newer = [kind.sql().name for kind in Restorable.kinds if kind.sql().name not in there]
+    tables = [*(kind.sql().name for kind in Restorable.kinds), str(SavedView.__tablename__)]
+    newer = [name for name in tables if name not in there]
     run_sql(fresh, *(f"DELETE FROM {name}" for name in newer))
     if version >= "20261122_11":
         return False

@@ -25,6 +25,11 @@ async def assess_one(page_request: OrganizationRequest) -> Response:
     ``step`` is ``take_back`` to clear the assessment.
     """
     form, control_id = await page_request.fields(), page_request.param("id")
+    if form.has("again"):  # they had to sign in again before they could save
+        page_request.require("editor")
+        return await control_page(
+            page_request, control_id, typed=assessment_from(form), again=form, return_to=form.get("return_to")
+        )
     filled_from = filled_from_of(form, control_id)
     if form.get("step") == "take_back":
         outcome = await page_request.change("clearAssessment", row_id=control_id, filled_from=filled_from)

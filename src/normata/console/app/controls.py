@@ -7,13 +7,24 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from normata.console.app.api_calls import ApiQuery, Query, Refusal
+from normata.console.app.api_calls import ApiQuery, Fields, Query, Refusal
+from normata.console.app.control_columns import (
+    all_columns,
+    columns_of,
+    group_counts,
+    group_of,
+    group_value,
+    groupings,
+)
 from normata.console.app.event_lines import UNSHOWN
 from normata.console.app.neighbourhood import neighbourhood_of
 from normata.console.app.notes import assessed_note
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of
+from normata.console.app.records.references import names_of as record_names
+from normata.console.app.saved_views import ListView, Tab, list_view
 from normata.console.app.staleness import WORDING_CHANGED, changed_wording, reasons_of
+from normata.console.app.view_links import PARAMETER
 from normata.console.filters import words
 from normata.console.texts import text
 from normata.core.schema.fields import COVERAGE_STATUSES, REASONS
@@ -71,8 +82,12 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     about_open = (
         (ApiQuery("getControl", id=open_id), ApiQuery("explainCoverage", id=open_id), PEOPLE) if open_id else ()
     )
+    group = group_of(sent.get("group"))
+    listed = wanted | ({"sortColumn": [group]} if group else {})
+    columns = columns_of(sent.getlist("columns"), is_of_one=len(wanted["frameworks"]) == 1)
+    has_owners = any(column.key == "ownerId" for column in columns)
     controls, adopted, *found = await page_request.ask(
-        ApiQuery("listCoverage", wanted),
+        ApiQuery("listCoverage", listed),
         ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
         *about_open,
     )
@@ -82,6 +97,9 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     options = _options(adopted["items"])
     order = [(name, chosen[name]) for name in ("sortColumn", "sortDirection", "limit") if chosen[name]]
     filters = [(name, value) for name in _FILTERS for value in sent.getlist(name) if value]
+    view = list_view(page_request, "controls", (*_FILTERS, *_ORDER[:2], "columns", "group"))
+    order += [("columns", key) for key in sent.getlist("columns")] + ([("group", group)] if group else [])
+    order += [(PARAMETER, view.opened["id"])] if view.opened else []
     return page_request.page(
         "app/controls.html",
         controls=controls,
@@ -90,7 +108,17 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         can_assess=page_request.may("editor"),
         undo_change=assessed_note(page_request),
         chosen=chosen,
-        views=_views(page_request, filters),
+        view=view,
+        columns=columns,
+        all_columns=all_columns(),
+        keeps_columns=[*filters, *(pair for pair in order if pair[0] != "columns")],
+        group=group,
+        groupings=groupings(),
+        group_value=group_value,
+        group_counts=await group_counts(page_request, group, listed, controls["items"]),
+        owners=await _owners(page_request, controls["items"]) if has_owners else {},
+        sort_link=lambda **changed: page_request.link(**{"group": None, **changed}),
+        views=[*_views(page_request, filters, view), *view.tabs],
         chips=_chips(page_request, filters, options),
         keeps=[*((name, value) for name, value in filters if name != "search"), *order],
         keeps_search=[*((name, value) for name, value in filters if name == "search"), *order],
@@ -106,6 +134,12 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     )
 
 
+async def _owners(page_request: OrganizationRequest, controls: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+    """The names of the owners of assessments, by the ids of their memberships."""
+    named = await record_names(page_request, (("memberships", one["coverage"]["ownerId"]) for one in controls))
+    return {row_id: one.words for (_, row_id), one in named.items()}
+
+
 def _options(adopted: Sequence[Mapping[str, Any]]) -> Mapping[str, list[tuple[str, str]]]:
     """The options of each filter: pairs of value and label."""
     return {
@@ -117,7 +151,7 @@ def _options(adopted: Sequence[Mapping[str, Any]]) -> Mapping[str, list[tuple[st
     }
 
 
-def _views(page_request: OrganizationRequest, filters: Sequence[tuple[str, str]]) -> list[tuple[str, str, None, bool]]:
+def _views(page_request: OrganizationRequest, filters: Sequence[tuple[str, str]], view: ListView) -> list[Tab]:
     """The built-in views as tabs. Changing the view keeps the framework that is selected."""
     remaining = {name: [value] for name, value in filters if name == "frameworks"}
     now = sorted((name, value) for name, value in filters if name != "frameworks")
@@ -125,7 +159,7 @@ def _views(page_request: OrganizationRequest, filters: Sequence[tuple[str, str]]
     for key, query in _VIEWS.items():
         pairs = sorted((name, value) for name, values in query.items() for value in values)
         path = page_request.context.prefix + page_request.path("controls", query={**remaining, **query})
-        views.append((text(f"list.view.{key}"), path, None, pairs == now))
+        views.append((text(f"list.view.{key}"), path, None, pairs == now and view.opened is None))
     return views
 
 
@@ -202,10 +236,11 @@ async def control_page(
     typed: Mapping[str, Any] | None = None,
     setting_aside: SettingAside = _NOT_TRIED,
     return_to: str = "",
+    again: Fields | None = None,
 ) -> Response:
     """The page of a control, with the values ``typed`` into its form and why they were refused, if they were.
 
-    After saving, the form returns to ``return_to``.
+    After saving, the form returns to ``return_to``. ``again`` is one that is shown once more and was not saved.
     """
     control, why = await page_request.ask(
         ApiQuery("getControl", id=control_id), ApiQuery("explainCoverage", id=control_id)
@@ -253,6 +288,8 @@ async def control_page(
         setting_aside=setting_aside,
         set_aside=[match for match in found["listMatches"]["items"] if match["setAside"]],
         return_to=return_to,
+        is_again=again is not None,
+        assessed_at=again.get("assessed_at") if again is not None else control["coverage"]["updatedAt"] or "",
         can_assess=page_request.may("editor"),
     )
 

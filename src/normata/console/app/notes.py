@@ -31,6 +31,19 @@ def assessed_notice(page_request: OrganizationRequest, change_id: str) -> Query:
     return {"assessed": change_id, "proof": proof_of(page_request, "assessed", [change_id])}
 
 
+def changed_notice(page_request: OrganizationRequest, change_id: str, count: int) -> Query:
+    """What the address has after so many records were changed at once."""
+    values = [change_id, str(count)]
+    return {"changed": change_id, "many": str(count), "proof": proof_of(page_request, "changed", values)}
+
+
+def changed_note(page_request: OrganizationRequest) -> tuple[str, int] | None:
+    """The change of records that the page offers to undo, and of how many; null for none."""
+    change_id, count = page_request.query.get("changed", ""), page_request.query.get("many", "")
+    is_ours = bool(change_id) and is_proved(page_request, "changed", [change_id, count])
+    return (change_id, int(count)) if is_ours else None
+
+
 def assessed_note(page_request: OrganizationRequest) -> str:
     """The id of the change that the page offers to undo; empty for none."""
     change_id = page_request.query.get("assessed", "")

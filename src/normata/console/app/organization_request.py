@@ -32,6 +32,7 @@ from normata.console.app.api_calls import (
     tag_of,
 )
 from normata.console.app.sections import NEW, QUICK, groups_for
+from normata.console.app.view_links import PARAMETER, sidebar_links
 from normata.console.page_request import Console, PageRequest
 from normata.console.pages import HEADERS
 from normata.console.return_path import safe_path
@@ -52,9 +53,10 @@ from normata.errors import InsufficientRole, NotFound
 from normata.identity.secrets import new_secret
 from normata.identity.sessions.sessions import SignedInMembership, Visitor
 
-_NOTES = frozenset({"done", "undo", "restored", "assessed", "proof"})  # parameters of the note about the last change
-_UNREAD = "countUnreadNotifications"
-_MAX_FIELDS = 600  # of a form: 500 selected controls, and the fields of the assessment
+_NOTES = frozenset({"done", "undo", "restored", "assessed", "changed", "many", "proof"})  # of what was just done
+# What every page shows in its frame: it is asked along with what the page asks first, and is no request of it.
+_FRAME = (ApiQuery("countUnreadNotifications"), ApiQuery("listSavedViews"))
+_MAX_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
 
 
 class OrganizationRequest(PageRequest):
@@ -67,7 +69,8 @@ class OrganizationRequest(PageRequest):
         self.person = visitor
         self.membership = membership
         self.api_calls: list[ApiCall] = []
-        self.unread: int | None = None  # unread notifications of the person; null before the first call of ``ask``
+        self.unread: int | None = None  # notifications of the person; not known before something was asked
+        self.saved_views: Sequence[Mapping[str, Any]] = ()  # those that they see, as far as one page of them goes
         self.context.organization_id = membership.organization_id
 
     # --- Caller and address
@@ -134,8 +137,8 @@ class OrganizationRequest(PageRequest):
         """The answers of operations, all from one snapshot. Raises the errors of the operations."""
         requests = self._requests(api_queries)
         is_first = self.unread is None
-        if is_first:  # every page shows the count: read it in the same snapshot, and not as an API call of the page
-            requests.append(self._count_of_unread())
+        if is_first:
+            requests += self._requests(_FRAME, is_noted=False)
 
         def work(transaction: Transaction) -> list[Any]:
             return [operation.build(transaction, request) for operation, request in requests]
@@ -151,7 +154,8 @@ class OrganizationRequest(PageRequest):
                 is_long=any(operation.is_long or operation.formats is not None for operation in operations),
             )
         if is_first:
-            operations, self.unread = operations[:-1], answers.pop()["unread"]
+            operations, self.saved_views = operations[: -len(_FRAME)], answers.pop()["items"]
+            self.unread = answers.pop()["unread"]
         return await self._answers(operations, answers)
 
     def _turn(self, requests: Iterable[tuple[ReadOperation, Request]]) -> AbstractAsyncContextManager[None]:
@@ -160,8 +164,10 @@ class OrganizationRequest(PageRequest):
             return nullcontext()
         return self.console.services.long_reads.turn(self.membership.organization_id, self.person.user_id)
 
-    def _requests(self, api_queries: Sequence[ApiQuery]) -> list[tuple[ReadOperation, Request]]:
-        """The operations with their requests. Raises InvalidRequest and InsufficientRole."""
+    def _requests(
+        self, api_queries: Sequence[ApiQuery], *, is_noted: bool = True
+    ) -> list[tuple[ReadOperation, Request]]:
+        """The operations of questions, each with its request. Raises InvalidRequest and InsufficientRole."""
         requests = []
         for api_query in api_queries:
             operation = self.console.operations[api_query.operation]
@@ -170,18 +176,13 @@ class OrganizationRequest(PageRequest):
                 raise InsufficientRole
             query, pairs = self._query_of(operation, api_query.query)
             api_call = ApiCall("GET", address_of(self.console.site.public_url, operation.path, api_query.id, pairs))
-            if api_call not in self.api_calls:
+            if is_noted and api_call not in self.api_calls:
                 self.api_calls.append(api_call)
             requests.append((operation, self._read_request(query, api_query.id)))
         return requests
 
     def _read_request(self, query: Any, row_id: str = "") -> Request:
         return self._request(row_id=row_id, query=query, organization_id=self.membership.organization_id)
-
-    def _count_of_unread(self) -> tuple[ReadOperation, Request]:
-        operation = self.console.operations[_UNREAD]
-        assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
-        return operation, self._read_request(self._query_of(operation, {})[0])
 
     @staticmethod
     async def _answers(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:
@@ -336,6 +337,7 @@ class OrganizationRequest(PageRequest):
             membership=self.membership,
             may=self.may,
             places=groups_for(self.may),
+            view_links=sidebar_links(self.saved_views, self.path, self.context.raw_path, self.query.get(PARAMETER)),
             quick_places=QUICK,
             new_kinds=NEW,
             to=lambda *steps, **query: self.context.prefix + self.path(*steps, query=query),

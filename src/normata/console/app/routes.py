@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -20,11 +21,12 @@ from normata.console.app import (
     inbox,
     own_frameworks,
     reports,
+    saved_views,
     search,
     start,
 )
 from normata.console.app.organization_request import OrganizationRequest
-from normata.console.app.records import archive, details, editing, lists
+from normata.console.app.records import archive, change_many, details, editing, lists
 from normata.console.app.settings import accounts, invitations, members, organization, tokens
 from normata.console.page_request import Console, Endpoint, Handler, PageRequest
 from normata.core.http.roles import Role
@@ -36,13 +38,15 @@ OrganizationHandler = Callable[[OrganizationRequest], Awaitable[Response]]
 class Page(NamedTuple):
     """A page of each organization. ``path`` is below the organization's, and ends with a slash unless it is empty.
 
-    ``role`` is the lowest role that may see it.
+    ``role`` is the lowest role that may see it. ``shows_again`` is true if a form that is sent with ``again`` is shown
+    once more with what was typed, and nothing is saved.
     """
 
     path: str
     get: OrganizationHandler | None = None
     post: OrganizationHandler | None = None
     role: Role = "viewer"
+    shows_again: bool = False
 
 
 PAGES: tuple[Page, ...] = (
@@ -50,7 +54,7 @@ PAGES: tuple[Page, ...] = (
     Page("controls/", get=controls.show_list),
     Page("coverage/", post=assessing.assess_many),
     Page("controls/{id}/", get=controls.show_one),
-    Page("controls/{id}/coverage/", post=assessing.assess_one),
+    Page("controls/{id}/coverage/", post=assessing.assess_one, shows_again=True),
     Page("controls/{id}/confirm/", post=assessing.confirm, role="editor"),
     Page("controls/{id}/set-aside/", post=conflicts.set_aside, role="editor"),
     Page("find/", get=search.find),
@@ -79,13 +83,25 @@ PAGES: tuple[Page, ...] = (
     Page("crosswalk/", get=frameworks.show_crosswalk),
     Page("records/", get=lists.show_kinds),
     Page("records/{kind}/", get=lists.show_list),
-    Page(
-        "new/{kind}/", get=editing.show_new, post=editing.make, role="editor"
-    ),  # not "records/{kind}/new/": a record may have the id "new"
+    # Any id is one of a record: "new", too.
+    Page("new/{kind}/", get=editing.show_new, post=editing.make, role="editor", shows_again=True),
+    Page("change/{kind}/", post=change_many.change_many, role="editor", shows_again=True),
     Page("records/{kind}/{id}/", get=details.show_one),
-    Page("records/{kind}/{id}/edit/", get=editing.show_edit, post=editing.change, role="editor"),
+    Page("records/{kind}/{id}/edit/", get=editing.show_edit, post=editing.change, role="editor", shows_again=True),
+    Page("views/", get=saved_views.show_list, post=saved_views.create),
+    Page("views/{id}/", get=saved_views.show_one, post=saved_views.change),
     Page("archive/", get=archive.show, post=archive.archive_or_restore),
 )
+
+
+_SHOWN_AGAIN = re.compile(
+    "|".join(f"/app/[^/]+/{re.sub('{[^}]+}', '[^/]+', page.path)}" for page in PAGES if page.shows_again)
+)
+
+
+def shows_again(path: str) -> bool:
+    """Whether the page at a path shows a form once more that is sent with ``again``."""
+    return _SHOWN_AGAIN.fullmatch(path) is not None
 
 
 def app_endpoints(console: Console) -> Iterator[Endpoint]:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.records.references import called
 from normata.console.app.sections import PLACES
 from normata.console.filters import kind_words
 from normata.console.pages import HEADERS
@@ -20,35 +21,59 @@ from normata.core.http.roles import Role
 from normata.core.schema.text import fold
 from normata.records.archive.queries import KINDS
 
-_MOST = 8  # results in each group
-_MOST_DIGITS = 4  # of an identifier typed without dots
-_LOOKED_AT = 40  # controls to rank: those with the words in their name come first
+_MOST = 8  # of each group
+_MOST_NAMES = 20  # to choose from
+_MOST_DIGITS = 4  # that may have dots between them
+_LOOKED_AT = 40  # controls, of which those come first that have the words in their name
 
 
 class SearchResult(NamedTuple):
     """A search result: its name, what it is, and the path of its page.
 
-    ``other_words`` are further words that find it.
+    ``other_words`` are further ones that it is found by, ``id`` is that of what can be chosen for a reference.
     """
 
     label: str
     note: str
     path: str
     other_words: str = ""
+    id: str = ""
 
 
 Groups = list[tuple[str, Sequence[SearchResult]]]
 
 
 async def find(page_request: OrganizationRequest) -> Response:
-    """Results that contain all words of ``search``, at most eight a group. Answers JSON if the request accepts it."""
-    wanted = page_request.query.get("search", "").strip()
-    groups = await _groups(page_request, wanted) if wanted else []
+    """What has all words of ``search``, at most eight of each sort; with ``kind`` what can be chosen of one kind.
+
+    Whoever asks for JSON gets it as that.
+    """
+    wanted, kind = page_request.query.get("search", "").strip(), page_request.query.get("kind", "")
+    groups: Groups = []
+    if wanted:
+        groups = await _names(page_request, kind, wanted) if kind else await _groups(page_request, wanted)
     if page_request.context.headers.get(b"accept", b"").startswith(b"application/json"):
         return Response(
             orjson.dumps(_as_json(page_request, groups)), media_type="application/json", headers=dict(HEADERS)
         )
-    return page_request.page("app/find.html", wanted=wanted, groups=groups)
+    return page_request.page("app/find.html", wanted=wanted, kind=kind, groups=groups)
+
+
+async def _names(page_request: OrganizationRequest, kind: str, wanted: str) -> Groups:
+    """What can be chosen of a kind: live rows with these words in their names, or with such an identifier."""
+    query = {"kind": kind, "limit": str(_MOST_NAMES)}
+    spelled = _spelled_out(wanted) if kind in ("controls", "controlCoverages") else []
+    answers = await page_request.ask(*(ApiQuery("listNames", {**query, "search": one}) for one in (*spelled, wanted)))
+    *squeezed, named = (answer["items"] for answer in answers)
+    exact = [one for found in squeezed for one in found if _squeezed(one["identifier"]).startswith(_squeezed(wanted))]
+    rows = {one["id"]: one for one in (*exact, *named)}
+    return [(kind_words(kind), [_name(page_request, kind, one) for one in rows.values()])] if rows else []
+
+
+def _name(page_request: OrganizationRequest, kind: str, one: Mapping[str, Any]) -> SearchResult:
+    found = called(kind, one)
+    note = text("record.number", number=one["identifier"]) if kind in KINDS and one["identifier"] else ""
+    return SearchResult(found.words, note, page_request.path(*found.steps), id=one["id"])
 
 
 async def _groups(page_request: OrganizationRequest, wanted: str) -> Groups:
@@ -185,7 +210,9 @@ def _as_json(page_request: OrganizationRequest, groups: Groups) -> list[dict[str
     return [
         {
             "name": name,
-            "items": [{"label": one.label, "note": one.note, "address": prefix + one.path} for one in found],
+            "items": [
+                {"label": one.label, "note": one.note, "address": prefix + one.path, "id": one.id} for one in found
+            ],
         }
         for name, found in groups
     ]

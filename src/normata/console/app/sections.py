@@ -84,6 +84,7 @@ GROUPS: tuple[Group, ...] = (
             _kind("records", "evidence"),
         ),
     ),
+    Group("views", (Place("views", "views/", "view", letter="w"),)),
     Group(
         "vocabulary",
         (

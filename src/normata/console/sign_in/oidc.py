@@ -16,6 +16,7 @@ from normata.console.page_request import PageRequest
 from normata.console.pages import HEADERS
 from normata.console.return_path import safe_path
 from normata.console.sign_in.session import START, Proof, start_session
+from normata.console.sign_in.typed import LONGEST
 from normata.console.texts import text
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import NO_TENANT, ConstraintViolation
@@ -52,6 +53,26 @@ class SingleSignOn:
 
     provider: Provider
 
+    async def start_with_form(self, page_request: PageRequest) -> Response:
+        """The same with a form that was sent and not saved, which waits here, sealed.
+
+        The answer is a page with a link, as for :meth:`connect`. Raises SignInRefused.
+        """
+        await page_request.console.throttles.count(page_request.address)
+        typed = (await page_request.form()).get("typed", "")
+        try:
+            url, cookie = await self._begin(page_request, typed=typed)
+        except ProviderFailed as error:
+            return _failure(page_request, error)
+        return page_request.page(
+            "provider.html",
+            headers={"Set-Cookie": cookie},
+            visitor=None,
+            url=url,
+            heading=text("sign_in.with_provider", provider=page_request.console.provider),
+            about=text("typed.carried"),
+        )
+
     async def start(self, page_request: PageRequest) -> Response:
         """Redirect to the provider. Raises SignInRefused."""
         await page_request.console.throttles.count(page_request.address)
@@ -73,7 +94,14 @@ class SingleSignOn:
             url, cookie = await self._begin(page_request, connect=visitor.user_id)
         except ProviderFailed as error:
             return _failure(page_request, error)
-        return page_request.page("provider.html", headers={"Set-Cookie": cookie}, visitor=visitor, url=url)
+        return page_request.page(
+            "provider.html",
+            headers={"Set-Cookie": cookie},
+            visitor=visitor,
+            url=url,
+            heading=text("provider.title"),
+            about=text("provider.explained"),
+        )
 
     async def disconnect(self, page_request: PageRequest) -> Response:
         """Disconnect the visitor's account from the provider. Raises NotFound."""
@@ -96,12 +124,14 @@ class SingleSignOn:
         if attempt["connect"]:
             response = await self._connect(page_request, person, attempt["connect"])
         else:
-            response = await self._sign_in(page_request, person, attempt["return_to"])
+            response = await self._sign_in(page_request, person, attempt)
         response.headers.append("Set-Cookie", page_request.console.site.cookie(COOKIE, "", max_age=0))
         return response
 
-    async def _begin(self, page_request: PageRequest, *, return_to: str = "", connect: str = "") -> tuple[str, str]:
-        """The URL of the provider, and the cookie for this attempt. Raises ProviderFailed.
+    async def _begin(
+        self, page_request: PageRequest, *, return_to: str = "", connect: str = "", typed: str = ""
+    ) -> tuple[str, str]:
+        """The address to go to, and the cookie that goes with it. Raises ProviderFailed.
 
         The values that the callback must match are stored in the database for ten minutes. The cookie binds the attempt
         to this browser. Otherwise an attacker could make a victim's browser use the attacker's callback, and so sign it
@@ -115,6 +145,7 @@ class SingleSignOn:
             "browser": digest_of(browser),
             "return_to": return_to,
             "connect": connect,
+            "typed": typed[:LONGEST],
         }
         await page_request.console.services.changes.make(
             lambda unit: sign_in_attempts.begin(unit, _KIND, request.state, data),
@@ -139,20 +170,20 @@ class SingleSignOn:
             raise SignInRefused("identity_taken") from None
         return page_request.redirect(START)
 
-    async def _sign_in(self, page_request: PageRequest, person: Person, return_to: str) -> Response:
-        """Start the session of the person's user.
+    async def _sign_in(self, page_request: PageRequest, person: Person, attempt: Mapping[str, Any]) -> Response:
+        """Begin the session of the user whom the person is.
 
         Two first sign-ins at once may collide. The second one then finds the user that the first one has created.
         """
         try:
-            return await self._sign_in_once(page_request, person, return_to)
+            return await self._sign_in_once(page_request, person, attempt)
         except (ConstraintViolation, InvitationClosed):
             try:
-                return await self._sign_in_once(page_request, person, return_to)
+                return await self._sign_in_once(page_request, person, attempt)
             except InvitationClosed:
                 raise SignInRefused("not_invited") from None
 
-    async def _sign_in_once(self, page_request: PageRequest, person: Person, return_to: str) -> Response:
+    async def _sign_in_once(self, page_request: PageRequest, person: Person, attempt: Mapping[str, Any]) -> Response:
         database = page_request.console.services.database
         known = await identities.find(database, person)
         granted: list[groups.GroupRoles] = []
@@ -174,7 +205,7 @@ class SingleSignOn:
             writes=(*IDENTITY_WRITES, *GROUP_WRITES),
             organizations=tuple(sorted({*known.organizations, *(one.organization_id for one in granted)})),
         )
-        response = await start_session(page_request, proof, return_to)
+        response = await start_session(page_request, proof, attempt["return_to"], attempt.get("typed", ""))
         if last_owner_of:
             _warn(page_request, "sign_in_last_owner_not_demoted", organizations=last_owner_of)
         return response

@@ -49,7 +49,7 @@ async def use_passkey(page_request: PageRequest) -> Response:
         work=lambda unit: passkeys.note_use(unit, row.passkey_id, count),
         writes=passkeys.USE_WRITES,
     )
-    return await start_session(page_request, proof, form.get("return_to", ""))
+    return await start_session(page_request, proof, form.get("return_to", ""), form.get("typed", ""))
 
 
 def relying_party(page_request: PageRequest) -> RelyingParty:

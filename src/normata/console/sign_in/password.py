@@ -25,13 +25,15 @@ async def use_password(page_request: PageRequest) -> Response:
     page_request.require_local_sign_in()
     form = await page_request.form()
     email, password = form.get("email", "").strip(), form.get("password", "")
-    return_to = form.get("return_to", "")
+    return_to, typed = form.get("return_to", ""), form.get("typed", "")
     found = await _account(page_request, email)
     is_right = await proves(page_request, email, password, found)  # also without an account, to take the same time
     if found is None or not is_right:
         page_request.note_refusal(SignInRefused("password_wrong"))
         message = refusal("password_wrong")
-        return await start_page(page_request, return_to=return_to, status=403, email=email, message=message)
+        return await start_page(
+            page_request, return_to=return_to, status=403, email=email, message=message, typed=typed
+        )
     hashing = page_request.console.hashing
     renewed = None
     if hashing.is_outdated(found.hash):
@@ -43,7 +45,7 @@ async def use_password(page_request: PageRequest) -> Response:
             passwords.rehash(unit, found.user_id, renewed, found.changed_at)
 
     proof = Proof("password", found.user_id, found.user_name, work, passwords.REHASH_WRITES)
-    return await start_session(page_request, proof, return_to)
+    return await start_session(page_request, proof, return_to, typed)
 
 
 async def proves(page_request: PageRequest, email: str, password: str, found: Any | None) -> bool:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from normata.console.page_request import SESSION_COOKIE, PageRequest
 from normata.console.return_path import safe_path
+from normata.console.sign_in.typed import PERSON_COOKIE, PERSON_LIFETIME, person_mark, typed_page, unsealed
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.security import Write
 from normata.core.db.transaction import NO_ORGANIZATION, TenantScope
@@ -38,8 +39,8 @@ class Proof(NamedTuple):
     organizations: tuple[str, ...] = ()
 
 
-async def start_session(page_request: PageRequest, proof: Proof, return_to: str = "") -> Response:
-    """Start a session, and redirect to ``return_to`` if that is a safe path, else to the default.
+async def start_session(page_request: PageRequest, proof: Proof, return_to: str = "", typed: str = "") -> Response:
+    """Begin a session, and send the browser on to ``return_to`` where that is safe, or to a form that was ``typed``.
 
     The session has a new secret, and the previous session of the browser ends, so that nobody can have prepared it
     (session fixation). Raises the errors of ``proof.work``.
@@ -66,8 +67,16 @@ async def start_session(page_request: PageRequest, proof: Proof, return_to: str 
         ),
         writes=(*sessions.BEGIN_WRITES, *proof.writes),
     )
-    cookie = page_request.console.site.cookie(SESSION_COOKIE, secret, max_age=int(sessions.LONGEST.total_seconds()))
-    return page_request.redirect(safe_path(return_to) or HOME, {"Set-Cookie": cookie})
+    cookie = page_request.console.site.cookie
+    cookies = [
+        cookie(SESSION_COOKIE, secret, max_age=int(sessions.LONGEST.total_seconds())),
+        cookie(PERSON_COOKIE, person_mark(proof.user_id), max_age=int(PERSON_LIFETIME.total_seconds())),
+    ]
+    found = unsealed(page_request, typed, proof.user_id)
+    response = page_request.redirect(safe_path(return_to) or HOME) if found is None else typed_page(page_request, found)
+    for one in cookies:
+        response.headers.append("Set-Cookie", one)
+    return response
 
 
 async def sign_out(page_request: PageRequest) -> Response:

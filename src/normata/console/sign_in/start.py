@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -16,14 +17,29 @@ async def start(page_request: PageRequest) -> Response:
 
 
 async def start_page(
-    page_request: PageRequest, *, return_to: str, status: int = 200, email: str = "", message: str = ""
+    page_request: PageRequest,
+    *,
+    return_to: str = "",
+    status: int = 200,
+    email: str = "",
+    message: str = "",
+    typed: str = "",
+    was_typed: bool = False,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The page with the ways to sign in, and a ``message`` about the last attempt."""
+    """The ways to sign in, and what was wrong with the last attempt.
+
+    ``typed`` is the sealed form that goes along, see :mod:`normata.console.sign_in.typed`. ``was_typed`` is true if one
+    was sent, also where it cannot be kept.
+    """
     console, return_to = page_request.console, safe_path(return_to)
     query = f"?return_to={quote(return_to, safe='')}" if return_to else ""
     return page_request.page(
         "sign_in.html",
         status=status,
+        headers=headers,
+        typed=typed,
+        was_typed=was_typed,
         visitor=await page_request.visitor(),
         return_to=return_to,
         email=email,

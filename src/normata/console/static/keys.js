@@ -34,9 +34,14 @@ function move(step) {
   next?.scrollIntoView({ block: "nearest" });
 }
 
+// The row that one is in.
+const here = () => document.activeElement.closest("tr");
+
 const actions = {
   j: () => move(1),
   k: () => move(-1),
+  x: () => here()?.querySelector("[name=selected]")?.click(),
+  o: () => here()?.querySelector(".act a[href*='open=']")?.click(),
   g: () => {
     goes = performance.now();
   },

@@ -102,6 +102,10 @@ TAGS = [
         " without a trace.",
     },
     {"name": "Notifications", "description": "Messages from the service to the current user."},
+    {
+        "name": "Saved views",
+        "description": "Lists of the console as people want to see them again: with filters, order and columns.",
+    },
     {"name": "Due dates", "description": "What has to be done by a date, across all kinds of records."},
     {
         "name": "Records",

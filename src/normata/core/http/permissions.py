@@ -33,7 +33,7 @@ the smaller ones allow:
 
 An operator administers the instance. This is not a role in an organization: an operator who is not a member of an
 organization sees nothing of it. `own` means that the operation is about the user's own data: their account, their
-tokens, their membership.
+tokens, their membership, the views that they have saved.
 
 A user who is not a member of an organization gets 404, as if it did not exist. A role or a scope that is too small gets
 403, and so does an operation for operators. Nobody can give a larger role than their own, or change a member who has

@@ -104,7 +104,7 @@ def _archive(unit: UnitOfWork, request: Request) -> Outcomes:
     return archive_many(
         unit,
         body.organization_id,
-        _named(body.records),
+        named_records(body.records),
         reason=body.reason,
         each_for_itself=body.mode == "each",
     )
@@ -118,10 +118,10 @@ def _restore(unit: UnitOfWork, request: Request) -> Outcomes:
         raise FaultyInput([Fault(_BODY, "/records", reason)])
     if body.records is None:
         return restore_as_one(unit, body.organization_id, body.archive_id or "", each_for_itself=each)
-    return restore_many(unit, body.organization_id, _named(body.records), each_for_itself=each)
+    return restore_many(unit, body.organization_id, named_records(body.records), each_for_itself=each)
 
 
-def _named(records: Sequence[RecordName]) -> list[tuple[Kind, str]]:
+def named_records(records: Sequence[RecordName]) -> list[tuple[Kind, str]]:
     """The records that a body names. Raises FaultyInput if one is named twice."""
     named = [(KINDS[one.kind], one.id) for one in records]
     first: dict[tuple[Kind, str], int] = {}

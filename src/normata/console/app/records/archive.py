@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import Response
 
@@ -19,6 +18,7 @@ from normata.console.app.records.undo import (
     joined,
     restored_notice,
     split,
+    without_selection,
 )
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
@@ -118,19 +118,12 @@ async def archive_or_restore(page_request: OrganizationRequest) -> Response:
         )
     if outcome.refusal is not None:
         return await _refused(page_request, form, records, outcome.refusal)
-    return page_request.back(_without_selection(form), otherwise, notice=_notice(page_request, outcome))
+    return page_request.back(without_selection(form), otherwise, notice=_notice(page_request, outcome))
 
 
 def _named(form: Fields) -> Sequence[RecordName]:
     """The records that a form names: the one whose button was pressed, or else those selected."""
     return [split(value) for value in dict.fromkeys(form.all("only") or form.all("selected"))]
-
-
-def _without_selection(form: Fields) -> Fields:
-    """The form without the selection in its return address, which the script keeps there."""
-    path, _, query = form.get("return_to").partition("?")
-    remaining = urlencode([pair for pair in parse_qsl(query) if pair[0] != "selected"])
-    return Fields([("return_to", f"{path}?{remaining}" if remaining else path)])
 
 
 def _selected_records(records: Sequence[RecordName], archive_id: str = "") -> Mapping[str, Any]:

@@ -42,17 +42,17 @@ async def show_new(page_request: OrganizationRequest) -> Response:
 
 async def make(page_request: OrganizationRequest) -> Response:
     """Create a record, once, however often the form is sent."""
-    kind, form = kind_of(page_request), await _sent(page_request)
+    kind, form = kind_of(page_request), await sent_form(page_request)
     entries = [typed_entry(field, form) or _new_entry(field, "") for field in form_fields(kind)]
     zone = form.get("zone")
     started = Started(key=form.get("key") or page_request.new_key(), zone=zone)
-    if _asks_to_find(form):
+    if asks_to_find(form):
         return await _page(page_request, kind, entries, started, form=form)
     entered = read(entries, zone)
     outcome = await page_request.change(
         making(kind), body=entered.values, key=started.key, checks_only=bool(entered.faults)
     )
-    refusal = _with_faults(outcome.refusal, entered.faults)
+    refusal = with_faults(outcome.refusal, entered.faults)
     if refusal is not None:
         started = Started(key=page_request.new_key(), zone=zone)
         return await _page(page_request, kind, entries, started, form=form, refusal=refusal)
@@ -69,8 +69,8 @@ async def show_edit(page_request: OrganizationRequest) -> Response:
 
 
 async def change(page_request: OrganizationRequest) -> Response:
-    """Save the fields that the person has changed. If the record has changed meanwhile, show what others changed."""
-    kind, record_id, form = kind_of(page_request), page_request.param("id"), await _sent(page_request)
+    """Change what the person has changed of a record, unless somebody else was faster: then say what they did."""
+    kind, record_id, form = kind_of(page_request), page_request.param("id"), await sent_form(page_request)
     api_query = ApiQuery(getting(kind), id=record_id)
     record = await page_request.ask_one(api_query)
     marks, zone = known_marks(form), form.get("zone")
@@ -79,13 +79,13 @@ async def change(page_request: OrganizationRequest) -> Response:
     changed = [entry for entry in typed if not is_marked(entry, marks)]
     here = {field.name: entry_of(field, record[field.name], zone) for field in form_fields(kind)}
     here |= {entry.field.name: entry for entry in typed}
-    if _asks_to_find(form):
+    if asks_to_find(form):
         return await _page(page_request, kind, list(here.values()), started, record=record, form=form)
     entered = read(changed, zone, record)
     outcome = await page_request.change(
         changing(kind), row_id=record_id, body=entered.values, if_match=started.tag, checks_only=bool(entered.faults)
     )
-    refusal = _with_faults(outcome.refusal, entered.faults)
+    refusal = with_faults(outcome.refusal, entered.faults)
     if refusal is None:
         done = "record_saved" if entered.values else "record_unchanged"
         return page_request.back(form, page_request.path("records", kind.path, record_id), done)
@@ -143,20 +143,24 @@ async def _page(
         at_fields=at_fields,
         meanwhile=theirs,
         return_to=form.get("return_to") if form else "",
+        is_again=bool(form and form.has("again")),
     )
 
 
-async def _sent(page_request: OrganizationRequest) -> Fields:
-    """The form. Raises what :meth:`OrganizationRequest.fields` raises."""
+async def sent_form(page_request: OrganizationRequest) -> Fields:
+    """The form that was sent. Raises what :meth:`OrganizationRequest.fields` raises."""
     page_request.context.body_limit = _MAX_FORM
     return await page_request.fields()
 
 
-def _asks_to_find(form: Fields) -> bool:
-    """Whether to show the form again with more choices, rather than save it.
+def asks_to_find(form: Fields) -> bool:
+    """Whether the form is to come back with more to choose from, rather than be saved.
 
-    That is so if "Find" was pressed, or Enter after typing something to find.
+    That is so where "Find" was pressed, where somebody has written something to find and pressed Enter, and where they
+    had to sign in again before they could save.
     """
+    if form.has("again"):
+        return True
     step = form.get("step")
     wanted = {name: form.get(name) for name, _ in form.pairs if name.startswith("find.")}
     is_new = any(words != form.get(f"found.{name.removeprefix('find.')}") for name, words in wanted.items())
@@ -175,8 +179,8 @@ def _filled(kind: Kind, record: Mapping[str, Any], zone: str) -> tuple[Sequence[
     return entries, started_with(record, entries, zone)
 
 
-def _with_faults(refusal: Refusal | None, faults: Mapping[str, str]) -> Refusal | None:
-    """The refusal of the operation with the faults of values that could not be sent; null if there are neither."""
+def with_faults(refusal: Refusal | None, faults: Mapping[str, str]) -> Refusal | None:
+    """What the interface refuses, along with what could not be sent to it."""
     if refusal is None and not faults:
         return None
     if refusal is None or (faults and refusal.status != 400):

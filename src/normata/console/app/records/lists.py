@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Query
+from normata.console.app.notes import changed_note
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE
 from normata.console.app.records.kinds import Kind, KindNames, getting, kind_names, kind_of, label, listing, title_of
@@ -15,7 +16,9 @@ from normata.console.app.records.layout import by_sort, is_seldom
 from normata.console.app.records.panel import Panel, panel_of
 from normata.console.app.records.references import Choice, choices_of, names_of
 from normata.console.app.records.undo import UndoQueries
+from normata.console.app.saved_views import ListView, Tab, list_view
 from normata.console.app.sections import PLACES
+from normata.console.app.view_links import PARAMETER
 from normata.console.filters import words
 from normata.console.texts import text
 from normata.core.db.types import now
@@ -23,6 +26,7 @@ from normata.records.archive.queries import KINDS
 from normata.records.fields import Field, fields_of
 
 _ORDER = ("archived", "search", "sortColumn", "sortDirection", "page", "limit")
+_NO_STATE = ("page", "limit")  # what a view does not have
 _FEWEST, _MOST, _MOST_STATES = 3, 4, 2  # columns besides the title, unless others are chosen
 _SMALLEST_PAGE = "5"
 _BESIDE_PANEL = 2  # columns that there is room for while a record is open
@@ -105,6 +109,8 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     filled = [(name, value) for name in wanted if name not in _ORDER[2:] for value in wanted[name] if value]
     order = [(name, chosen[name]) for name in ("sortColumn", "sortDirection", "limit") if chosen[name]]
     order += [("columns", name) for name in sent.getlist("columns")] + ([("group", group.name)] if group else [])
+    view = list_view(page_request, kind.path, [*(name for name in wanted if name not in _NO_STATE), "columns", "group"])
+    order += [(PARAMETER, view.opened["id"])] if view.opened else []
     choices = await choices_of(page_request, references, chosen, find)
     panel = await panel_of(page_request, kind, opened, found["items"]) if opened else None
     return page_request.page(
@@ -114,7 +120,8 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         title_label=label(title_of(kind)),
         has_number=any(field.name == "shortId" for field in fields_of(kind)),
         records=found,
-        views=_views(page_request, kind, responsible, _member_id(page_request, members), filled),
+        view=view,
+        views=_views(page_request, kind, responsible, _member_id(page_request, members), filled, view=view),
         columns=columns,
         all_columns=[(field.name, label(field)) for field in _possible_columns(kind)],
         names=await names_of(page_request, _named(found["items"], columns, panel)),
@@ -135,6 +142,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         selected=set(sent.getlist("selected")),
         panel=panel,
         undo=undo_queries.note(answers),
+        changed=changed_note(page_request),
         today=now(),
         label=label,
         sort_link=lambda **changed: page_request.link(**{"group": None, **changed}),
@@ -237,20 +245,25 @@ def _views(
     responsible: Field | None,
     member_id: str,
     filled: Sequence[tuple[str, str]],
-) -> list[tuple[str, str, None, bool]]:
-    """The views as tabs: all, those of the person, and the archived ones."""
+    *,
+    view: ListView,
+) -> list[Tab]:
+    """The views as tabs: all, those of the person, the archived ones, and those that were saved."""
     views: list[tuple[str, Query]] = [("record.view.all", {})]
     if responsible and member_id:
         views.append(("record.view.mine", {responsible.name: member_id}))
     views.append(("record.view.archived", {"archived": "only"}))
     return [
-        (
-            text(key),
-            page_request.context.prefix + page_request.path("records", kind.path, query=query),
-            None,
-            list(query.items()) == list(filled),
-        )
-        for key, query in views
+        *(
+            (
+                text(key),
+                page_request.context.prefix + page_request.path("records", kind.path, query=query),
+                None,
+                view.opened is None and list(query.items()) == list(filled),
+            )
+            for key, query in views
+        ),
+        *view.tabs,
     ]
 
 

@@ -31,11 +31,15 @@ class Called(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The choices for a reference: of ``total`` matches for the search ``find`` the first ones, and the present one."""
+    """What can be chosen for a reference: the first of ``total`` that ``find`` finds, and what is chosen already.
+
+    ``kind`` is the kind of rows that it names.
+    """
 
     options: Sequence[Called]
     total: int
     find: str
+    kind: str
 
     @property
     def is_part(self) -> bool:
@@ -136,4 +140,4 @@ def _choice(field: Field, answer: Mapping[str, Any], chosen: Called | None, find
     options = [called(field.target, item) for item in answer["items"]]
     if chosen is not None and all(option.id != chosen.id for option in options):
         options.insert(0, chosen)
-    return Choice(options, answer["total"], find)
+    return Choice(options, answer["total"], find, field.target)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode
 
-from normata.console.app.api_calls import ApiQuery, Query
+from normata.console.app.api_calls import ApiQuery, Fields, Query
 from normata.console.app.notes import is_proved, proof_of
 from normata.console.app.organization_request import OrganizationRequest
 from normata.records.archive.queries import KINDS
@@ -52,6 +53,13 @@ def split(value: str) -> RecordName:
     """The kind and id of a record from :func:`joined`. Any other value gives a pair that names no record."""
     kind, _, record_id = value.partition(":")
     return kind, record_id
+
+
+def without_selection(form: Fields) -> Fields:
+    """The form, to lead back to a page on which nothing is selected any more: script keeps that in its address."""
+    path, _, query = form.get("return_to").partition("?")
+    remaining = urlencode([pair for pair in parse_qsl(query) if pair[0] != "selected"])
+    return Fields([("return_to", f"{path}?{remaining}" if remaining else path)])
 
 
 class UndoQueries:
