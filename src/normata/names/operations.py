@@ -21,6 +21,7 @@ from normata.names.queries import (
     count_kinds,
     framework_names,
     member_names,
+    person_names,
     record_names,
     user_names,
 )
@@ -41,6 +42,7 @@ def _of_records(path: str) -> Listing:
 _LISTINGS: Mapping[str, Listing] = {
     **{path: _of_records(path) for path in KINDS},
     "memberships": member_names,
+    "people": person_names,
     "users": user_names,
     "frameworks": _listed(framework_names),
     "controls": _listed(control_names),
@@ -60,8 +62,8 @@ class NamesQuery(NameQuery):
         NamedKind,
         Field(
             description="The kind to list: a kind of records as in its path, `memberships` (members by the ids in"
-            " records), `users` (members by the ids in events), `frameworks`, `controls`, or `controlCoverages`"
-            " (assessments)."
+            " records), `people` (the same without service accounts), `users` (members by the ids in events),"
+            " `frameworks`, `controls`, or `controlCoverages` (assessments)."
         ),
     ] = Control.array
 

@@ -139,6 +139,11 @@ def member_names(transaction: Transaction, query: NameQuery) -> dict[str, Any]:
     return _page(transaction, _OF_MEMBERS, query)
 
 
+def person_names(transaction: Transaction, query: NameQuery) -> dict[str, Any]:
+    """The same of members who are people: service accounts are left out."""
+    return _page(transaction, _OF_PEOPLE, query)
+
+
 def user_names(transaction: Transaction, query: NameQuery) -> dict[str, Any]:
     """A page of the names of members, by the ids that events have; in one statement."""
     return _page(transaction, _OF_USERS, query)
@@ -176,3 +181,4 @@ def _named_by(row_id: ColumnElement[Any]) -> Select[Any]:
 
 
 _OF_MEMBERS, _OF_USERS = _named_by(_MEMBER.id), _named_by(_USER.id)
+_OF_PEOPLE = _OF_MEMBERS.where(_USER.organization_id.is_(None))

@@ -6,6 +6,7 @@ import pytest
 
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA
+from tests.world import ALPHA as ALPHA_ID
 
 NEW_TASK, INVITATIONS = ("New task", f"{ALPHA}new/tasks/"), ("Invitations", f"{ALPHA}settings/invitations/")
 
@@ -52,3 +53,14 @@ def test_an_identifier_is_found_without_what_is_between_its_letters_and_digits(p
     expected = {"a515": {"A.5.15", "A.51.5"}, "A5.15": {"A.5.15"}, "prac1": {"PR.AC-01"}, "ac22": {"AC-22"}}
     for typed, identifiers in expected.items():
         assert {label.split()[0] for label, _ in found(people, "viewer", typed)} == identifiers, typed
+
+
+def test_a_page_comes_before_a_saved_view_with_the_same_words(people: People) -> None:
+    pages = [("Crosswalk", f"{ALPHA}crosswalk/"), ("Tasks", f"{ALPHA}records/tasks/")]
+    for name, _ in pages:
+        view = {"organizationId": ALPHA_ID, "kind": "tasks", "name": name, "query": {"status": ["DONE"]}}
+        people.instance.client.post("/views/", json=view, headers=people.instance.bearer("viewer"))
+    for name, address in pages:
+        offered = [one for one in found(people, "viewer", name) if one[0] == name]
+        assert offered[0] == (name, address)
+        assert offered[1][1].startswith(f"{ALPHA}records/tasks/?status=DONE&view=")

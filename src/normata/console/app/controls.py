@@ -203,8 +203,12 @@ def _place(controls: Sequence[Mapping[str, Any]], control_id: str) -> _Place:
 
 
 def _people(members: Mapping[str, Any], owner_id: str | None) -> list[tuple[str, str]]:
-    """Who can be chosen as owner: the members, and the present owner even if they were removed."""
-    return [(one["id"], one["name"]) for one in members["items"] if not one["removedAt"] or one["id"] == owner_id]
+    """Who can be chosen as owner: members who are people, and the present owner, even one who was removed."""
+    return [
+        (one["id"], one["name"])
+        for one in members["items"]
+        if one["id"] == owner_id or not (one["removedAt"] or one["isServiceAccount"])
+    ]
 
 
 def reasons_for(coverage: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Search for controls, records, members, frameworks and pages: as a page, and as JSON for the command palette."""
+"""Search for controls, records, members, frameworks, pages and saved views: as a page, and as JSON for the palette."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.references import called
 from normata.console.app.sections import PLACES
+from normata.console.app.view_links import LIST_PLACES, query_of, steps_of
 from normata.console.filters import kind_words
 from normata.console.pages import HEADERS
 from normata.console.texts import has_text, text
@@ -97,6 +98,7 @@ async def _groups(page_request: OrganizationRequest, wanted: str) -> Groups:
     pages = sorted(
         (page for page in _pages(page_request, adopted["items"]) if has_all(page)), key=is_called_so, reverse=True
     )
+    views = [view for view in _views(page_request) if has_all(view)]
     numbered = {
         one["id"]: one
         for found in squeezed
@@ -108,14 +110,17 @@ async def _groups(page_request: OrganizationRequest, wanted: str) -> Groups:
     named.sort(key=lambda one: (_squeezed(one.label.split()[0]) != _squeezed(wanted), not has_all(one)))
     groups: Groups = [
         (text("find.pages"), pages[:_MOST]),
+        (text("find.views"), views[:_MOST]),
         (text("find.controls"), named[:_MOST]),
         (text("find.members"), [_member(page_request, one) for one in members["items"]]),
         (text("find.records"), [_record(page_request, one) for one in records["items"]]),
         (text("find.frameworks"), [_framework(page_request, one) for one in frameworks["items"]]),
     ]
-    return sorted(
-        ((name, found) for name, found in groups if found), key=lambda group: not _is_called(wanted, group[1])
-    )
+    # A saved view stands after the pages, whatever it is called.
+    foremost = {name for name, found in groups if _is_called(wanted, found)}
+    if text("find.views") in foremost:
+        foremost.add(text("find.pages"))
+    return sorted(((name, found) for name, found in groups if found), key=lambda group: group[0] not in foremost)
 
 
 def _is_called(wanted: str, found: Sequence[SearchResult]) -> bool:
@@ -177,6 +182,14 @@ def _pages(page_request: OrganizationRequest, adopted: Sequence[Mapping[str, Any
         ):
             label = text("find.page_of", framework=one["identifier"], page=text(name))
             yield SearchResult(label, one["name"], page_request.path("frameworks", one["id"], step))
+
+
+def _views(page_request: OrganizationRequest) -> Iterator[SearchResult]:
+    for view in page_request.saved_views:
+        place = LIST_PLACES.get(view["kind"])
+        if place is not None:
+            path = page_request.path(*steps_of(view["kind"]), query=query_of(view))
+            yield SearchResult(view["name"], place.label, path)
 
 
 def _control(page_request: OrganizationRequest, one: Mapping[str, Any]) -> SearchResult:

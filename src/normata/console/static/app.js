@@ -1,7 +1,13 @@
 // What makes the pages handier. Everything works without it.
 
-// Where the sidebar scrolls, it shows where one is.
+// Where the sidebar or the tabs scroll, they show where one is.
 document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest" });
+
+const tab = document.querySelector(".tabs [aria-current]");
+if (tab) {
+  const { parentElement: tabs } = tab;
+  tabs.scrollLeft = tab.getBoundingClientRect().right - tabs.getBoundingClientRect().right;
+}
 
 // A menu closes when one goes elsewhere, and a note when it was read.
 addEventListener("click", ({ target }) => {

@@ -44,7 +44,8 @@ const doing = ["main .head :is(a, button)", "#new a[data-label], #person button,
   .flatMap((which) => [...document.querySelectorAll(which)])
   .filter((part) => !part.closest(".sheet, h1, .meta"))
   .map(offered);
-const links = [...document.querySelectorAll(".side a, #person a")].map(offered);
+const links = [...document.querySelectorAll(".side a:not([data-view]), #person a")].map(offered);
+const views = [...document.querySelectorAll(".side a[data-view]")].map(offered);
 
 function element(name, attributes, ...children) {
   const made = document.createElement(name);
@@ -93,7 +94,8 @@ function recent() {
 }
 
 function remember({ label, note, address }) {
-  const path = new URL(address, location.href).pathname;
+  const { pathname, search } = new URL(address, location.href);
+  const path = pathname + search;
   const others = recent().filter((one) => one.address !== path);
   try {
     localStorage.setItem(STORE, JSON.stringify([{ label, note, address: path }, ...others].slice(0, MOST_RECENT)));
@@ -116,20 +118,25 @@ function ownGroups(text) {
   const own = [
     { name: palette.dataset.actions, items: matching(doing, typed) },
     { name: palette.dataset.pages, items: matching(links, typed) },
+    { name: palette.dataset.views, items: matching(views, typed) },
   ];
   const here = ({ address }) => address === location.pathname;
-  const [does, leads] = own;
+  const [does, ...leads] = own;
   const first = { ...does, items: does.items.filter(({ isHere }) => isHere) }; // before one types, just what is here
-  return text ? own : [{ name: palette.dataset.recent, items: recent().filter((one) => !here(one)) }, first, leads];
+  return text ? own : [{ name: palette.dataset.recent, items: recent().filter((one) => !here(one)) }, first, ...leads];
 }
 
-// The service puts first what is called as was typed. Only what is called so here stands before that.
-function together([does, leads], found, text) {
-  const more = found.find(({ name }) => name === leads.name)?.items ?? [];
-  const others = found.filter(({ name }) => name !== leads.name);
-  const both = [does, { ...leads, items: [...leads.items, ...more] }];
-  const isCalledSo = found[0]?.name === leads.name || [...does.items, ...leads.items].some((one) => begins(one, text));
-  return isCalledSo ? [...both, ...others] : [...others.slice(0, 1), ...both, ...others.slice(1)];
+// The service puts first what is called as was typed. Only what is called so here stands before that. A saved view
+// stands after the pages, whatever it is called.
+function together(own, found, text) {
+  const here = own.map(({ name, items }) => {
+    const more = found.find((one) => one.name === name)?.items ?? [];
+    return { name, items: [...items, ...more] };
+  });
+  const isHere = ({ name }) => own.some((one) => one.name === name);
+  const others = found.filter((one) => !isHere(one));
+  const isCalledSo = found.slice(0, 1).some(isHere) || own.some(({ items }) => items.some((one) => begins(one, text)));
+  return isCalledSo ? [...here, ...others] : [...others.slice(0, 1), ...here, ...others.slice(1)];
 }
 
 async function ask(text, own) {

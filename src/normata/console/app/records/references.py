@@ -13,6 +13,7 @@ from normata.records.archive.queries import KINDS
 from normata.records.fields import Field
 
 _MOST = 100  # ids in one query, and choices in a list
+_OFFERED = {"memberships": "people"}  # the kinds of names that are offered, where that is not the kind itself
 _BY_IDENTIFIER = ("controls", "controlCoverages")  # shown with identifier and name
 
 Named = Mapping[tuple[str, str], "Called"]
@@ -33,7 +34,7 @@ class Called(NamedTuple):
 class Choice(NamedTuple):
     """What can be chosen for a reference: the first of ``total`` that ``find`` finds, and what is chosen already.
 
-    ``kind`` is the kind of rows that it names.
+    ``kind`` is the kind of names that are offered.
     """
 
     options: Sequence[Called]
@@ -93,7 +94,7 @@ def _steps(target: str, item: Mapping[str, Any]) -> tuple[str, ...]:
         return "controls", item["controlId"]
     if target == "frameworks" and not item["isLive"]:  # the preview of adopting it again
         return target, item["id"], "adoption"
-    if target == "memberships" and item["isLive"]:
+    if target in ("memberships", "people") and item["isLive"]:
         return "settings", "members", item["id"]
     return (target, item["id"]) if target in ("controls", "frameworks") and item["isLive"] else ()
 
@@ -109,7 +110,7 @@ async def choices_of(
         return {}
     offered = {
         field.name: ApiQuery(
-            "listNames", {"kind": field.target, "search": find.get(field.name, ""), "limit": str(_MOST)}
+            "listNames", {"kind": _offered_of(field), "search": find.get(field.name, ""), "limit": str(_MOST)}
         )
         for field in fields
     }
@@ -140,4 +141,9 @@ def _choice(field: Field, answer: Mapping[str, Any], chosen: Called | None, find
     options = [called(field.target, item) for item in answer["items"]]
     if chosen is not None and all(option.id != chosen.id for option in options):
         options.insert(0, chosen)
-    return Choice(options, answer["total"], find, field.target)
+    return Choice(options, answer["total"], find, _offered_of(field))
+
+
+def _offered_of(field: Field) -> str:
+    """The kind of names that are offered for a reference: a record is in the hands of people, and not of programs."""
+    return _OFFERED.get(field.target, field.target)
