@@ -30,12 +30,12 @@ from normata.records.archive.queries import KINDS
 Listing = Callable[[Transaction, Any], dict[str, Any]]
 
 
-def _listed(naming: Callable[[str], Naming]) -> Listing:
-    return lambda transaction, query: list_names(transaction, naming(query.organization_id), query)
+def _listed(naming: Callable[[], Naming]) -> Listing:
+    return lambda transaction, query: list_names(transaction, naming(), query)
 
 
 def _of_records(path: str) -> Listing:
-    return _listed(lambda organization_id: record_names(KINDS[path], organization_id))
+    return _listed(lambda: record_names(KINDS[path]))
 
 
 # The lists of names, by kind.

@@ -11,6 +11,7 @@ from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
     Select,
+    String,
     and_,
     bindparam,
     func,
@@ -75,13 +76,17 @@ def _counts() -> CompoundSelect[Any]:
     return union_all(*parts)
 
 
-def record_names(kind: type[Restorable], organization_id: str) -> Naming:
+_ORGANIZATION = bindparam("organization", type_=String())
+
+
+@cache
+def record_names(kind: type[Restorable]) -> Naming:
     """The names of the records of a kind: the title, in natural order, and the short id."""
     table = kind.sql().c
     identifier = table.short_id if "short_id" in table else null()
     rows = select(
         table.id, table[kind.title_column()].label("label"), identifier.label("identifier"), null().label("control_id")
-    ).where(table.organization_id == organization_id)
+    ).where(table.organization_id == _ORGANIZATION)
     return Naming(
         rows, table.id, table.archived_at.is_(None), table.search_text, [table.title_key.asc(), table.id.asc()]
     )
@@ -92,43 +97,46 @@ _STATEMENT, _ADOPTION = sql_table(ControlCoverage).c, sql_table(FrameworkAdoptio
 _IN_ORDER = (_FRAMEWORK.identifier_key.asc(), _CONTROL.framework_id.asc(), _CONTROL.position.asc())
 
 
-def framework_names(organization_id: str) -> Naming:
+@cache
+def framework_names() -> Naming:
     """The names of the frameworks that an organization can see; adopted ones are live."""
     rows = (
         select(_FRAMEWORK.id, _FRAMEWORK.name.label("label"), _FRAMEWORK.identifier, null().label("control_id"))
-        .outerjoin(FrameworkAdoption, _adopted(organization_id, _FRAMEWORK.id))
-        .where(visible_to(organization_id))
+        .outerjoin(FrameworkAdoption, _adopted(_FRAMEWORK.id))
+        .where(visible_to(_ORGANIZATION))
     )
     order = [_FRAMEWORK.name_key.asc(), _FRAMEWORK.id.asc()]
     return Naming(rows, _FRAMEWORK.id, _ADOPTION.id.is_not(None), _FRAMEWORK.search_text, order)
 
 
-def control_names(organization_id: str) -> Naming:
+@cache
+def control_names() -> Naming:
     """The names of the controls of these frameworks; those of adopted ones are live."""
     rows = (
         select(_CONTROL.id, _CONTROL.name.label("label"), _CONTROL.identifier, null().label("control_id"))
         .join(Framework, _FRAMEWORK.id == _CONTROL.framework_id)
-        .outerjoin(FrameworkAdoption, _adopted(organization_id, _FRAMEWORK.id))
-        .where(visible_to(organization_id))
+        .outerjoin(FrameworkAdoption, _adopted(_FRAMEWORK.id))
+        .where(visible_to(_ORGANIZATION))
     )
     order = [*_IN_ORDER, _CONTROL.id.asc()]
     return Naming(rows, _CONTROL.id, _ADOPTION.id.is_not(None), _CONTROL.search_text, order)
 
 
-def assessment_names(organization_id: str) -> Naming:
+@cache
+def assessment_names() -> Naming:
     """The names of an organization's assessments: those of their controls."""
     rows = (
         select(_STATEMENT.id, _CONTROL.name.label("label"), _CONTROL.identifier, _STATEMENT.control_id)
         .join(Control, _CONTROL.id == _STATEMENT.control_id)
         .join(Framework, _FRAMEWORK.id == _CONTROL.framework_id)
-        .where(_STATEMENT.organization_id == organization_id)
+        .where(_STATEMENT.organization_id == _ORGANIZATION)
     )
     order = [*_IN_ORDER, _STATEMENT.id.asc()]
     return Naming(rows, _STATEMENT.id, true(), _CONTROL.search_text, order)
 
 
-def _adopted(organization_id: str, framework_id: ColumnElement[Any]) -> ColumnElement[bool]:
-    return and_(_ADOPTION.framework_id == framework_id, _ADOPTION.organization_id == organization_id)
+def _adopted(framework_id: ColumnElement[Any]) -> ColumnElement[bool]:
+    return and_(_ADOPTION.framework_id == framework_id, _ADOPTION.organization_id == _ORGANIZATION)
 
 
 _MEMBER, _USER = sql_table(Membership).c, sql_table(User).c
@@ -175,7 +183,7 @@ def _named_by(row_id: ColumnElement[Any]) -> Select[Any]:
     return (
         select(row_id.label("id"), _USER.name, _USER.email, _MEMBER.removed_at)
         .join(User, _USER.id == _MEMBER.user_id)
-        .where(_MEMBER.organization_id == bindparam("organization"))
+        .where(_MEMBER.organization_id == _ORGANIZATION)
         .order_by(_USER.name, _MEMBER.id)
     )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Select, UnaryExpression
+from sqlalchemy import ColumnElement, Select, UnaryExpression, bindparam
 
 from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import Identifier
@@ -45,11 +47,13 @@ class NameQuery(PageQuery):
     ] = "exclude"
 
 
-class Naming(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Naming:
     """How rows of a kind are named.
 
-    ``rows`` selects those of the organization, with the columns of :class:`Name`, but ``is_live``. Then come the
-    expressions: the id, whether it is live, the folded text to search, and the order, which ends with the id.
+    ``rows`` selects those of the organization, which is the parameter ``organization``, with the columns of
+    :class:`Name`, but ``is_live``. Then come the expressions: the id, whether it is live, the folded text to search,
+    and the order, which ends with the id.
     """
 
     rows: Select[Any]
@@ -58,20 +62,32 @@ class Naming(NamedTuple):
     search_text: ColumnElement[str]
     order: Sequence[ColumnElement[Any] | UnaryExpression[Any]]
 
+    @cached_property
+    def of_all(self) -> Select[Any]:
+        """The names of all rows, live or not."""
+        return self.rows.add_columns(self.is_live.label("is_live"))
+
+    @cached_property
+    def by_ids(self) -> Select[Any]:
+        """The names of the rows with the parameter ``ids``. A page names rows of many kinds: it is built once."""
+        return self.of_all.where(self.id.in_(bindparam("ids", expanding=True))).order_by(*self.order)
+
 
 def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> dict[str, Any]:
     """A page of names, in two statements; in one if at most a page of ids is requested."""
-    statement = naming.rows.add_columns(naming.is_live.label("is_live"))
+    parameters: dict[str, Any] = {"organization": query.organization_id}
+    if query.id is not None and not query.search and query.offset == 0 and len(query.id) <= query.limit:
+        of_ids = transaction.rows(naming.by_ids, parameters | {"ids": query.id})
+        named = [name_of(row._asdict()) for row in of_ids if row.is_live or query.archived == "include"]
+        return envelope(named, len(named), query)
+    statement = naming.of_all
     if query.id is not None:
         statement = statement.where(naming.id.in_(query.id))
     if query.archived == "exclude":
         statement = statement.where(naming.is_live)
     if query.search:
         statement = statement.where(matching(naming.search_text, query.search))
-    if query.id is not None and query.offset == 0 and len(query.id) <= query.limit:
-        rows: Sequence[Any] = transaction.rows(statement.order_by(*naming.order))
-        return envelope([name_of(row._asdict()) for row in rows], len(rows), query)
-    rows, total = fetch_page(transaction, statement, naming.order, query)
+    rows, total = fetch_page(transaction, statement, naming.order, query, parameters)
     return envelope([name_of(row._asdict()) for row in rows], total, query)
 
 
