@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from normata.core.db.statements import Statements
 from tests.console.app.conftest import People
+from tests.console.app.pages import ALPHA
+from tests.console.browser import text_of
+from tests.core.http.counting import Asked, counting
+
+
+def asked_by(page: str, people: People, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """What a page asks for, for the owner."""
+    owner = people["owner"]
+    with counting(people.instance.app.services.database, monkeypatch) as asked:
+        assert owner.get(f"{ALPHA}{page}").status_code == 200
+    return asked
+
+
+def test_home_names_only_what_it_shows_by_name(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes that become one sentence are counted, so nobody asks what they were about."""
+    statements = []
+    for title in ("One", "Two", "Three"):
+        assert people["editor"].post(f"{ALPHA}new/tasks/", title=title).status_code == 303
+        is_named = re.search(r"/names/\?[^']*kind=tasks", people["owner"].get(ALPHA).text) is not None
+        assert is_named == (title == "One")
+        statements.append(len(asked_by("", people, monkeypatch).statements))
+    assert "Editor added 3 tasks" in text_of(people["owner"].get(ALPHA))
+    assert statements[0] - 1 == statements[1] == statements[2] <= 25
 
 
 def test_names_of_ids_are_prepared_once(readers: People, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from normata.console.app.event_lines import Line
+from normata.console.app.event_lines import Line, Title
 from normata.console.app.row_links import Steps
 from normata.console.filters import action_words, as_local, kind_words, long_date
 from normata.console.texts import has_text, text
@@ -22,17 +22,35 @@ _OMITTED = frozenset({"sessions", "tokens", "notifications"})
 
 @dataclass(slots=True)
 class Sentence:
-    """Who did what to how many rows. ``label`` and ``steps`` are those of the first one."""
+    """Who did what to how many rows. ``event`` is the first of them; only one about a single row may have a title."""
 
-    user_id: str
+    event: Mapping[str, Any]
     who: str
-    action: str
-    kind: str
-    at: str
-    label: str
-    steps: Steps | None
+    label: str = ""
+    steps: Steps | None = None
     count: int = 0
     levels: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def user_id(self) -> str:
+        """Who did it; empty if it was the service."""
+        return self.event["userId"] or ""
+
+    @property
+    def action(self) -> str:
+        return str(self.event["action"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.event["kind"])
+
+    @property
+    def at(self) -> str:
+        return str(self.event["at"])
+
+    def entitle(self, title: Title, names: Mapping[str, str]) -> None:
+        """Add what the sentence is about; a row without a name is called after the user that it belongs to."""
+        self.label, self.steps = title.label or names.get(title.of, ""), title.steps
 
     @property
     def did(self) -> str:
@@ -74,12 +92,12 @@ class Day(NamedTuple):
     sentences: list[Sentence]
 
 
-def days_of(lines: Sequence[Line], names: Mapping[str, str], moment: str) -> list[Day]:
+def days_of(events: Iterable[Mapping[str, Any]], names: Mapping[str, str], moment: str) -> list[Day]:
     """Events, newest first, as sentences by day. ``moment`` is the present time, for "today" and "yesterday"."""
     today = as_local(moment).date()
-    shown = (line for line in lines if line.event["kind"] not in _OMITTED)
-    by_day = groupby(shown, key=lambda line: as_local(line.event["at"]).date())
-    return [Day(_name(day, today), day.isoformat(), list(_sentences(found, names))) for day, found in by_day]
+    shown = (event for event in events if event["kind"] not in _OMITTED)
+    by_day = groupby(shown, key=lambda event: as_local(event["at"]).date())
+    return [Day(_name(day, today), day.isoformat(), _sentences(found, names)) for day, found in by_day]
 
 
 def happenings_of(
@@ -88,10 +106,13 @@ def happenings_of(
     """The same with one sentence for each event: pairs of the day's name and its sentences with their events."""
     today = as_local(moment).date()
     by_day = groupby(lines, key=lambda line: as_local(line.event["at"]).date())
-    return [
-        (_name(day, today), [(sentence, line) for line in found for sentence in _sentences([line], names)])
-        for day, found in by_day
-    ]
+    return [(_name(day, today), [(_happening(line, names), line) for line in found]) for day, found in by_day]
+
+
+def _happening(line: Line, names: Mapping[str, str]) -> Sentence:
+    (sentence,) = _sentences([line.event], names)
+    sentence.entitle(line.title, names)
+    return sentence
 
 
 def _name(day: date, today: date) -> str:
@@ -102,21 +123,16 @@ def _name(day: date, today: date) -> str:
     return long_date(day, with_year=day.year != today.year)
 
 
-def _sentences(lines: Iterable[Line], names: Mapping[str, str]) -> Iterator[Sentence]:
+def _sentences(events: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> list[Sentence]:
     """The events of one day, with similar ones of one user merged, in the order of the latest."""
     found: dict[tuple[str, str, str], Sentence] = {}
-    for line in lines:
-        event = line.event
+    for event in events:
         who = event["userId"] or event["command"] or ""
         key = (who, event["action"], event["kind"])
         if key not in found:
-            called = names.get(who, who) if event["userId"] else text("feed.service")
-            label = line.label or names.get(line.of, "")
-            found[key] = Sentence(
-                event["userId"] or "", called, event["action"], event["kind"], event["at"], label, line.steps
-            )
+            found[key] = Sentence(event, names.get(who, who) if event["userId"] else text("feed.service"))
         found[key].count += 1
         level = (event["after"] or {}).get("coverageStatus") if event["kind"] == _ASSESSMENTS else None
         if level:
             found[key].levels[level] += 1
-    yield from found.values()
+    return list(found.values())

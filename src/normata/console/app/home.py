@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
-from normata.console.app.event_lines import lines_of as events_in_lines
-from normata.console.app.feed import days_of
+from normata.console.app.event_lines import titles_of
+from normata.console.app.feed import Day, days_of
 from normata.console.app.inbox import lines_of as notifications_in_lines
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of
@@ -46,22 +46,19 @@ async def show(page_request: OrganizationRequest) -> Response:
     """The adopted frameworks with their coverage, the person's work, and recent changes."""
     api_queries = {
         "frameworks": ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
-        "known": ApiQuery("listFrameworks", {"limit": "5"}),
         "mine": ApiQuery("listDue", {"mine": "true", "within": "90d", "limit": _MOST_DUE}),
         "due": ApiQuery("listDue", {"within": "30d", "limit": _MOST_DUE}),
         "audits": ApiQuery("listAudits", {"sortColumn": "started", "sortDirection": "desc"}),
         "notifications": ApiQuery("listNotifications", {"unreadOnly": "true", "limit": "10"}),
     }
+    if page_request.may("admin"):
+        api_queries |= {"events": ApiQuery("listEvents", {"limit": _MOST_EVENTS}), "people": PEOPLE}
     found = dict(zip(api_queries, await page_request.ask(*api_queries.values()), strict=True))
-    more = [ApiQuery("getFrameworkCoverage", id=one["id"]) for one in found["frameworks"]["items"]]
-    is_admin = page_request.may("admin")
-    if is_admin:
-        more += [ApiQuery("listEvents", {"limit": _MOST_EVENTS}), PEOPLE]
-    answers = await page_request.ask(*more) if more else []
-    events, people = answers[-2:] if is_admin else (None, None)
-    summaries = answers[:-2] if is_admin else answers
+    adopted, people = found["frameworks"]["items"], found.get("people")
+    more = [ApiQuery("getFrameworkCoverage", id=one["id"]) for one in adopted]
+    summaries = await page_request.ask(*more) if more else []
     moment = now()
-    lines = await events_in_lines(page_request, events["items"]) if events else []
+    days = await _changes(page_request, found["events"]["items"], names_of(people), moment) if people else []
     return page_request.page(
         "app/home.html",
         today=as_local(moment).date(),
@@ -72,13 +69,32 @@ async def show(page_request: OrganizationRequest) -> Response:
         due_total=found["due"]["total"],
         next_audit=_next_audit(found["audits"]["items"], moment),
         weeks=_weeks(found["due"]["items"], found["mine"]["items"], moment),
-        days=days_of(lines, names_of(people), moment),
-        notifications=await notifications_in_lines(page_request, found["notifications"]["items"]),
-        checklist=_checklist(page_request, found["known"]["total"], summaries, people),
+        days=days,
+        notifications=[] if days else await notifications_in_lines(page_request, found["notifications"]["items"]),
+        checklist=_checklist(page_request, await _knows_frameworks(page_request, adopted), summaries, people),
         days_until=lambda at: _days_between(moment, at),
         steps_to=steps_to,
         label=label,
     )
+
+
+async def _changes(
+    page_request: OrganizationRequest, events: Sequence[Mapping[str, Any]], names: Mapping[str, str], moment: str
+) -> list[Day]:
+    """What has changed, by day. Only a change of a single row is shown with its name, so only these are asked for."""
+    days = days_of(events, names, moment)
+    alone = [sentence for day in days for sentence in day.sentences if sentence.count == 1]
+    for sentence, title in zip(alone, await titles_of(page_request, [one.event for one in alone]), strict=True):
+        sentence.entitle(title, names)
+    return days
+
+
+async def _knows_frameworks(page_request: OrganizationRequest, adopted: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether there are frameworks to adopt, or adopted ones."""
+    if adopted or not page_request.may("admin"):
+        return bool(adopted)
+    found = await page_request.ask_one(ApiQuery("listFrameworks", {"limit": "5"}))
+    return bool(found["items"])
 
 
 def _ready(counts: Mapping[str, Any]) -> str:
@@ -114,7 +130,7 @@ def _weeks(due: Sequence[Mapping[str, Any]], mine: Sequence[Mapping[str, Any]], 
 
 def _checklist(
     page_request: OrganizationRequest,
-    known: int,
+    knows_frameworks: bool,
     summaries: Sequence[Mapping[str, Any]],
     people: Mapping[str, Any] | None,
 ) -> list[Step]:
@@ -125,7 +141,7 @@ def _checklist(
     members = [one for one in people["items"] if not one["removedAt"] and not one["isServiceAccount"]]
     steps = [
         Step("name", None, "@" not in page_request.person.user_name),
-        Step("choose", ("upload",), known > 0),
+        Step("choose", ("upload",), knows_frameworks),
         Step("adopt", ("frameworks",), bool(summaries)),
         Step("invite", ("settings", "invitations"), len(members) > 1),
         Step("assess", ("controls",), assessed >= _ENOUGH_ASSESSED),
