@@ -57,6 +57,26 @@ def test_coverage_follows_at_once_and_is_taken_back(ask: Asked, database: Databa
     ]
 
 
+def test_matches_are_counted_between_adopted_frameworks(ask: Asked) -> None:
+    """Both ways, with the organization's own, without those that it has set aside."""
+
+    def counted() -> dict[tuple[str, str], int]:
+        items = ask.done("GET", "/match-counts/")["items"]
+        assert [item["matches"] for item in items] == sorted((item["matches"] for item in items), reverse=True)
+        return {(item["sourceFrameworkId"], item["targetFrameworkId"]): item["matches"] for item in items}
+
+    before = counted()
+    assert before["fw-sun", "fw-moon"] > 0
+    assert {"fw-star", "fw-foreign"}.isdisjoint(framework for pair in before for framework in pair)
+    made = ask.done("POST", "/matches/", body(match("sun.A.9", "moon.A.9"), match("moon.A.9", "sun.A.9")))["items"]
+    pairs = ("fw-sun", "fw-moon"), ("fw-moon", "fw-sun")
+    assert counted() == before | {pair: before.get(pair, 0) + 1 for pair in pairs}
+    why = {"justification": WHY}
+    for one in made:
+        ask.done("PUT", f"/matches/{one['id']}/set-aside/", why, user="editor")
+    assert counted() == before
+
+
 def test_between_the_same_controls_the_stronger_one_counts(ask: Asked) -> None:
     assert status(ask, "moon.A.3") == "PARTIAL"
     ask.done("POST", "/matches/", body(match("sun.A.3", "moon.A.3", "FULL"), match("sun.A.1", "moon.A.1", "PARTIAL")))

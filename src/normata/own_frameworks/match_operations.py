@@ -8,13 +8,14 @@ from pydantic import Field
 
 from normata.core.changes.unit_of_work import delete_of, insert_of, update_of
 from normata.core.http.change_endpoint import as_null
-from normata.core.http.operation import ChangeOperation, ListOperation, Operation
+from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.core.schema.fields import Text
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page
 from normata.core.schema.wire import Input, Wire, body_model
 from normata.coverage.recompute import COVERAGE_WRITES
 from normata.frameworks.model import ControlMatch, SetAsideMatch
 from normata.own_frameworks import matches
+from normata.own_frameworks.match_counts import MatchCounts, count_matches
 from normata.own_frameworks.match_list import Match, MatchQuery, list_matches
 from normata.own_frameworks.set_aside import set_aside, take_up
 
@@ -113,6 +114,26 @@ They are sorted by the identifiers of their sources and then of their targets, i
         answer=MatchPage,
         answer_description="A page of matches.",
         example={"items": [_MATCH], "total": 1, "page": 1, "limit": 100},
+    ),
+    ReadOperation(
+        path="/match-counts/",
+        operation_id="countMatches",
+        is_long=True,
+        tag="Coverage",
+        summary="Count matches between frameworks",
+        description="""\
+How many matches lead from each adopted framework to each other one: published ones and the organization's own, without
+those that are retired or set aside. Pairs without matches are left out.""",
+        query=OrganizationQuery,
+        build=lambda transaction, request: count_matches(transaction, request.organization_id),
+        answer=MatchCounts,
+        answer_description="The numbers of matches.",
+        example={
+            "items": [
+                {"sourceFrameworkId": "nist-csf-2.0", "targetFrameworkId": "iso-27001-2022", "matches": 188},
+                {"sourceFrameworkId": "iso-27001-2022", "targetFrameworkId": "nist-csf-2.0", "matches": 63},
+            ]
+        },
     ),
     ChangeOperation(
         http_method="POST",

@@ -34,6 +34,13 @@ def test_home_names_only_what_it_shows_by_name(people: People, monkeypatch: pyte
     assert statements[0] - 1 == statements[1] == statements[2] <= 25
 
 
+def test_the_crosswalk_finds_its_pair_with_one_statement(readers: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And reads each framework once."""
+    opened = asked_by("crosswalk/", readers, monkeypatch)
+    chosen = asked_by("crosswalk/?from=sun-2&to=sun-10", readers, monkeypatch)
+    assert len(opened.statements) == len(chosen.statements) + 1 <= 11
+
+
 def test_names_of_ids_are_prepared_once(readers: People, monkeypatch: pytest.MonkeyPatch) -> None:
     """To prepare a statement takes several times as long as to execute it, and a page has names of a dozen kinds."""
     prepared: list[str] = []

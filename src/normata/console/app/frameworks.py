@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,7 +18,6 @@ from normata.core.http.problems import InvalidRequest
 
 _MAX_PAGE = 100
 _MOST_WINS = 6
-_MOST_COMPARED = 4  # adopted frameworks that are searched for the pair with the most matches
 _MAX_PAGES = 20  # of controls, for each framework in a crosswalk
 
 
@@ -127,8 +127,7 @@ async def show_crosswalk(page_request: OrganizationRequest) -> Response:
         one, other = await _best_pair(page_request, adopted, one)
     if one is None or other is None:
         return page_request.page("app/crosswalk.html", adopted=adopted, one=None, other=None)
-    rows, is_all = await _controls(page_request, one)
-    columns, are_all = await _controls(page_request, other)
+    (rows, is_all), (columns, are_all) = await _controls(page_request, one, other)
     return page_request.page(
         "app/crosswalk.html",
         adopted=adopted,
@@ -146,18 +145,16 @@ async def _best_pair(
     page_request: OrganizationRequest, adopted: Sequence[Mapping[str, Any]], one: Mapping[str, Any] | None
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The two adopted frameworks with the most matches between them. ``one`` is one of the two, if not null."""
-    best: Counter[tuple[str, str]] = Counter()
+    counted = await page_request.ask_one(ApiQuery("countMatches"))
     by_id = {framework["id"]: framework for framework in adopted}
     by_size = sorted(adopted, key=lambda framework: (framework["_count"]["controls"], framework["id"]))
     order = [framework["id"] for framework in by_size]  # the smaller one becomes the rows: a page has more room across
-    for framework in by_size[:_MOST_COMPARED]:
-        controls, _ = await _controls(page_request, framework)
-        for control in controls:
-            for match in control["sourceMatches"]:
-                source = match["matchedControl"]["framework"]["id"]
-                if source != framework["id"] and (one is None or one["id"] in (source, framework["id"])):
-                    first, second = sorted((source, framework["id"]), key=order.index)
-                    best[first, second] += 1
+    best: Counter[tuple[str, str]] = Counter()
+    for count in counted["items"]:
+        pair = (count["sourceFrameworkId"], count["targetFrameworkId"])
+        if by_id.keys() >= set(pair) and (one is None or one["id"] in pair):
+            first, second = sorted(pair, key=order.index)
+            best[first, second] += count["matches"]
     if not best:
         first = one or adopted[0]
         return first, next(framework for framework in adopted if framework["id"] != first["id"])
@@ -229,15 +226,20 @@ def _pair(
     return {"row": names[chosen[0]], "column": names[chosen[1]], "matches": matches}
 
 
-async def _controls(page_request: OrganizationRequest, framework: Mapping[str, Any]) -> tuple[list[Any], bool]:
-    """The controls of a framework, and whether they are complete: a very large one is cut."""
-    pages = -(-framework["_count"]["controls"] // _MAX_PAGE)
+async def _controls(page_request: OrganizationRequest, *frameworks: Mapping[str, Any]) -> list[tuple[list[Any], bool]]:
+    """The controls of each framework, and whether they are complete: a very large one is cut."""
+    pages = [min(-(-framework["_count"]["controls"] // _MAX_PAGE), _MAX_PAGES) for framework in frameworks]
     api_queries = [
         ApiQuery("listControls", {"frameworks": framework["id"], "page": str(number + 1)})
-        for number in range(min(pages, _MAX_PAGES))
+        for framework, count in zip(frameworks, pages, strict=True)
+        for number in range(count)
     ]
-    answers = await page_request.ask(*api_queries) if api_queries else []
-    return [control for answer in answers for control in answer["items"]], pages <= _MAX_PAGES
+    answers = iter(await page_request.ask(*api_queries) if api_queries else [])
+    found = [[control for answer in islice(answers, count) for control in answer["items"]] for count in pages]
+    return [
+        (controls, framework["_count"]["controls"] <= _MAX_PAGES * _MAX_PAGE)
+        for framework, controls in zip(frameworks, found, strict=True)
+    ]
 
 
 def _counted(controls: Sequence[Mapping[str, Any]], source: Mapping[str, Any]) -> Mapping[str, int]:
