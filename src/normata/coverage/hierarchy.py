@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
-from sqlalchemy import CTE, BindParameter, ColumnElement, and_, bindparam, case, false, select
+from sqlalchemy import CTE, BindParameter, Boolean, ColumnElement, and_, bindparam, case, false, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
@@ -49,6 +53,29 @@ def is_requirement_where(below: CTE, *conditions: ColumnElement[bool]) -> Column
     fourteen that are below a group. It does not so where one condition is about both.
     """
     return case((and_(*conditions), below.c.is_requirement), else_=false())
+
+
+class IsBelow(FunctionElement[bool]):
+    """The condition that a column has the id of a row of :func:`below_groups`: ``IsBelow(column, below.c.id)``.
+
+    Use it for joins in place of ``==``. PostgreSQL takes a recursive query for one of tens of thousands of rows. By an
+    equation it would join these with all coverage of the organization; what is in an array it can only look up.
+    """
+
+    inherit_cache = True
+    type = Boolean()
+
+
+@compiles(IsBelow)
+def _equal(element: IsBelow, compiler: SQLCompiler, **options: Any) -> str:
+    column, control_id = (compiler.process(one, **options) for one in element.clauses)
+    return f"{column} = {control_id}"
+
+
+@compiles(IsBelow, "postgresql")
+def _in_array(element: IsBelow, compiler: SQLCompiler, **options: Any) -> str:
+    column, control_id = (compiler.process(one, **options) for one in element.clauses)
+    return f"{column} = ANY (ARRAY[{control_id}])"
 
 
 _CONTROL = sql_table(Control)

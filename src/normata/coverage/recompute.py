@@ -304,9 +304,13 @@ def affected_organizations(transaction: Transaction, changes: Changes) -> list[s
     affected = changed(FrameworkAdoption, "organization_id") | changed(ControlCoverage, "organization_id")
     affected |= changed(SetAsideMatch, "organization_id")
     affected |= {row["organization_id"] for row in matches} - {None}
+    frameworks = changed(Control, "framework_id")
+    # Without a join to the adoptions: within a large load there are no statistics, and PostgreSQL would read all
+    # controls of the adopted frameworks for each batch.
+    for batch in batches(sorted(shared)):
+        frameworks.update(transaction.scalars(_FRAMEWORKS_OF, {"ids": batch}))
     for statement, ids in (
-        (_ADOPTERS, changed(Control, "framework_id")),
-        (_ADOPTERS_OF_CONTROLS, shared),
+        (_ADOPTERS, frameworks),
         (_ADOPTERS_OF_BASELINES, changed(BaselineControl, "baseline_id")),
     ):
         for batch in batches(sorted(ids)):
@@ -367,12 +371,7 @@ _CONTROLS_OF = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_IDS))
 _ADOPTED_CONTROLS = select(func.sum(_FRAMEWORK.c.control_count)).where(_FRAMEWORK.c.id.in_(_adopted))
 _ADOPTERS = select(_ADOPTION.c.organization_id).where(_ADOPTION.c.framework_id.in_(_IDS)).distinct()
 _ADOPTERS_OF_BASELINES = select(_ADOPTION.c.organization_id).where(_ADOPTION.c.baseline_id.in_(_IDS)).distinct()
-_ADOPTERS_OF_CONTROLS = (
-    select(_ADOPTION.c.organization_id)
-    .join(_CONTROL, _CONTROL.c.framework_id == _ADOPTION.c.framework_id)
-    .where(_CONTROL.c.id.in_(_IDS))
-    .distinct()
-)
+_FRAMEWORKS_OF = select(_CONTROL.c.framework_id).where(_CONTROL.c.id.in_(_IDS)).distinct()
 
 _is_target = (_EFFECTIVE.c.organization_id == _ORGANIZATION) & (_EFFECTIVE.c.control_id == bindparam("control"))
 _REMOVE = delete(_EFFECTIVE).where(_is_target)

@@ -12,7 +12,7 @@ from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
 from normata.coverage.engine import Level
 from normata.coverage.graph import UNRANKED, Below, Graph, Node
-from normata.coverage.hierarchy import below_groups, groups_above, is_requirement_where
+from normata.coverage.hierarchy import IsBelow, below_groups, groups_above, is_requirement_where
 from normata.frameworks.counting import applies, assessed_status, is_group, match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
 
@@ -120,13 +120,13 @@ _AHEAD = _matches.where(_MATCH.c.source_control_id.in_(_IDS))
 _BEHIND = _matches.where(_MATCH.c.target_control_id.in_(_IDS))
 
 _below = below_groups()
-_stored_below = and_(_EFFECTIVE.c.control_id == _below.c.id, _EFFECTIVE.c.organization_id == _ORGANIZATION)
+_stored_below = and_(IsBelow(_EFFECTIVE.c.control_id, _below.c.id), _EFFECTIVE.c.organization_id == _ORGANIZATION)
 _requirements = (
     select(_below.c.group_id, _below.c.id)
     .join(_EFFECTIVE, _stored_below)
     .where(is_requirement_where(_below, applies(_EFFECTIVE)))
 )
-_in_catalog_order = _requirements.join(_CONTROL, _CONTROL.c.id == _below.c.id)
+_in_catalog_order = _requirements.join(_CONTROL, IsBelow(_CONTROL.c.id, _below.c.id))
 _BELOW = _in_catalog_order.order_by(_below.c.group_id, _CONTROL.c.position, _CONTROL.c.id)
 _LACKING = _BELOW.where(is_requirement_where(_below, _EFFECTIVE.c.status < "FULL"))
 
@@ -161,6 +161,8 @@ _COUNTS = (
         func.coalesce(func.max(_rank).filter(_EFFECTIVE.c.status >= "FULL"), 0),
         maintain_column_froms=True,
     )
-    .outerjoin(_STATEMENT, and_(_STATEMENT.c.control_id == _below.c.id, _STATEMENT.c.organization_id == _ORGANIZATION))
+    .outerjoin(
+        _STATEMENT, and_(IsBelow(_STATEMENT.c.control_id, _below.c.id), _STATEMENT.c.organization_id == _ORGANIZATION)
+    )
     .group_by(_below.c.group_id)
 )

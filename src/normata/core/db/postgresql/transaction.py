@@ -49,7 +49,9 @@ _SETTINGS = (
     " set_config('normata.writable', {writable}, true), set_config('normata.users', {users}, true),"
     " set_config('statement_timeout',"
     " CASE WHEN timeline = {timeline} THEN {limit} ELSE ({other} || timeline)::int::text END, true),"
-    " set_config('lock_timeout', {locks}, true), set_config('idle_in_transaction_session_timeout', {idle}, true)"
+    " set_config('lock_timeout', {locks}, true), set_config('idle_in_transaction_session_timeout', {idle}, true),"
+    # Statements take milliseconds; to compile one takes longer, which the server decides by its estimate of the rows.
+    " set_config('jit', 'off', true)"
 )
 _SERVER = f" FROM (SELECT {TIMELINE} AS timeline) AS server"
 # The error of a transaction for another timeline: failing to convert a text is how a SELECT can refuse. A pooler may
