@@ -27,6 +27,10 @@ def found(people: People, user: str, typed: str) -> list[tuple[str, str]]:
         ("suppliers", ("Vendors", f"{ALPHA}records/vendors/")),
         ("policy", ("New policy", f"{ALPHA}new/policies/")),
         ("password", ("Your account", "/account/")),
+        ("import framework", ("Upload your own framework", f"{ALPHA}upload/")),
+        ("overdue", ("Due", f"{ALPHA}due/")),
+        ("adopt", ("Frameworks", f"{ALPHA}frameworks/")),
+        ("soa sun-10", ("SUN-10: Statement of Applicability", f"{ALPHA}frameworks/fw-moon/statement-of-applicability/")),
         ("service acc", ("Service accounts", f"{ALPHA}settings/service-accounts/")),
     ],
 )

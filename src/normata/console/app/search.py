@@ -161,7 +161,10 @@ _SETTINGS_PATHS = {"accounts": "service-accounts"}
 def _pages(page_request: OrganizationRequest, adopted: Sequence[Mapping[str, Any]]) -> Iterator[SearchResult]:
     for place in PLACES:
         if not place.is_kind and page_request.may(place.role):
-            yield SearchResult(place.label, "", page_request.path() + place.path)
+            yield SearchResult(place.label, "", page_request.path() + place.path, _other_words(place.key))
+    if page_request.may("admin"):
+        path = page_request.path("upload")
+        yield SearchResult(text("app.upload.title"), "", path, _other_words("upload"))
     for key, role in _SETTINGS:
         if page_request.may(role):
             path = page_request.path("settings", _SETTINGS_PATHS.get(key, key))
@@ -181,7 +184,8 @@ def _pages(page_request: OrganizationRequest, adopted: Sequence[Mapping[str, Any
             ("statement-of-applicability", "app.soa"),
         ):
             label = text("find.page_of", framework=one["identifier"], page=text(name))
-            yield SearchResult(label, one["name"], page_request.path("frameworks", one["id"], step))
+            path = page_request.path("frameworks", one["id"], step)
+            yield SearchResult(label, one["name"], path, _other_words(step))
 
 
 def _views(page_request: OrganizationRequest) -> Iterator[SearchResult]:

@@ -36,6 +36,10 @@ if (zone && !document.cookie.includes(`normata-zone=${zone}`)) {
   document.cookie = `normata-zone=${zone}; path=/; max-age=31536000; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`;
 }
 
+for (const button of document.querySelectorAll("[data-print]")) {
+  button.addEventListener("click", () => print());
+}
+
 // Copy a request.
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;

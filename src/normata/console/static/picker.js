@@ -14,7 +14,7 @@ function element(name, attributes, ...children) {
 }
 
 function upgrade(field) {
-  const { picker: kind, nothing, failed } = field.dataset;
+  const { picker: kind, nothing, failed, searching } = field.dataset;
   const select = field.querySelector("select");
   const label = field.querySelector("label");
   const known = [...select.options].map(({ value, text }) => ({ id: value, label: text.trim(), note: "" }));
@@ -39,6 +39,7 @@ function upgrade(field) {
 
   let asking = new AbortController();
   let timer = 0;
+  let isWaiting = false; // for the answer to what was typed
   const name = () => (select.value ? select.selectedOptions[0].text.trim() : "");
   const options = () => [...list.children];
   const active = () => list.querySelector("[aria-selected=true]");
@@ -67,6 +68,8 @@ function upgrade(field) {
   function close() {
     asking.abort();
     clearTimeout(timer);
+    isWaiting = false;
+    input.setCustomValidity("");
     list.hidden = true;
     status.textContent = "";
     input.setAttribute("aria-expanded", "false");
@@ -116,6 +119,27 @@ function upgrade(field) {
         status.textContent = failed;
       }
     }
+    if (!signal.aborted) {
+      isWaiting = false;
+      if (document.activeElement !== input) {
+        settle();
+      }
+    }
+  }
+
+  // Leaving the line chooses what it has marked, as the ARIA Authoring Practices have it for automatic selection. Else a
+  // name that was typed and not confirmed would be lost, or clear what was there.
+  function settle() {
+    const text = input.value.trim();
+    if (text && text !== name() && !list.hidden) {
+      choose(active());
+      return;
+    }
+    close();
+    if (!text) {
+      select.value = "";
+    }
+    input.value = name();
   }
 
   function look() {
@@ -123,6 +147,7 @@ function upgrade(field) {
     asking = new AbortController();
     const text = input.value.trim();
     if (text && text !== name()) {
+      isWaiting = true;
       timer = setTimeout(ask, WAIT, text);
     } else {
       show(known, select.value);
@@ -162,11 +187,11 @@ function upgrade(field) {
     }
   });
   input.addEventListener("blur", () => {
-    close();
-    if (!input.value.trim()) {
-      select.value = "";
+    if (isWaiting) {
+      input.setCustomValidity(searching); // so that the form is not sent without it
+    } else {
+      settle();
     }
-    input.value = name();
   });
 }
 
