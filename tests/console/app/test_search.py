@@ -10,6 +10,8 @@ from tests.world import ALPHA as ALPHA_ID
 
 NEW_TASK, INVITATIONS = ("New task", f"{ALPHA}new/tasks/"), ("Invitations", f"{ALPHA}settings/invitations/")
 
+SOA = f"{ALPHA}frameworks/fw-moon/statement-of-applicability/"
+
 
 def found(people: People, user: str, typed: str) -> list[tuple[str, str]]:
     """Labels and addresses of what a user is offered."""
@@ -30,7 +32,7 @@ def found(people: People, user: str, typed: str) -> list[tuple[str, str]]:
         ("import framework", ("Upload your own framework", f"{ALPHA}upload/")),
         ("overdue", ("Due", f"{ALPHA}due/")),
         ("adopt", ("Frameworks", f"{ALPHA}frameworks/")),
-        ("soa sun-10", ("SUN-10: Statement of Applicability", f"{ALPHA}frameworks/fw-moon/statement-of-applicability/")),
+        ("soa sun-10", ("SUN-10: Statement of Applicability", SOA)),
         ("service acc", ("Service accounts", f"{ALPHA}settings/service-accounts/")),
     ],
 )
