@@ -44,6 +44,7 @@ def test_a_link_is_for_the_address_of_the_file(database_url: str, folder: Path, 
     assert done.stdout.startswith("https://normata.example.org/sign-in/link/?secret=")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["member", "user"])
 def test_an_invitation_is_for_the_address_of_the_file(sqlite_url: str, folder: Path, command: str) -> None:
     invite = (command, "invite", "new@alpha.example", "--organization", "org-alpha", "--database", sqlite_url)

@@ -104,6 +104,7 @@ def test_in_the_middle_of_a_finalizer() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+@pytest.mark.long
 def test_an_interrupted_load_changes_all_or_nothing(database_url: str, folder: Path) -> None:
     """It is done, or interrupted; and what it has not done is not there."""
     runs: list[tuple[float, list[object]]] = []

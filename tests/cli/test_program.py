@@ -16,6 +16,7 @@ from tests.server import reserved_port
 from tests.world import ALPHA
 
 
+@pytest.mark.long
 def test_the_installed_program(folder: Path) -> None:
     done = installed("load", bundle_file(folder, GAMMA), stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "organizations: 1 new, 0 changed, 0 unchanged\n", "")
@@ -77,6 +78,7 @@ def test_what_is_quick_to_start_imports_little(database_url: str) -> None:
     assert set(LATE["help"]).isdisjoint(listed.stdout.split())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [("dump", ALPHA), ("check",)], ids=" ".join)
 @on_sqlite
 def test_a_reader_that_has_gone_is_no_reason_for_noise(database_url: str, arguments: tuple[str, ...]) -> None:
@@ -90,6 +92,7 @@ def test_a_reader_that_has_gone_is_no_reason_for_noise(database_url: str, argume
     assert done.returncode == 1
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full to write to")
 @on_sqlite
 def test_a_full_disk_is_a_failure_told_in_a_sentence(database_url: str) -> None:

@@ -33,6 +33,7 @@ def test_check_warns_of_organizations_that_there_are_not(
     assert done.err == "warning: NORMATA_OIDC_ROLES names the organization gamma, which does not exist\n"
 
 
+@pytest.mark.long
 def test_the_client_is_imported_where_there_is_a_provider_alone(normata: Run) -> None:
     assert normata("migrate").code == 0
     program = (

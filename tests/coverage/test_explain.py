@@ -346,6 +346,7 @@ def test_every_claim_of_published_catalogs_is_proved(read_published: Any) -> Non
     read_published(work)
 
 
+@pytest.mark.long
 def test_effects_and_lifts_of_published_catalogs_are_true(read_published: Any) -> None:
     def work(transaction: Transaction, facts: Known, levels: dict[str, Level]) -> None:
         rng = random.Random(3)  # noqa: S311 - the same every time

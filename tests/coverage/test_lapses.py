@@ -369,6 +369,7 @@ def test_a_dump_has_what_has_lapsed(alpha: Stating, database: Database, database
     assert assessment(database)["coverage_status"] == "FULL"
 
 
+@pytest.mark.long
 @on_both
 def test_the_running_service_does_it_by_itself(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch

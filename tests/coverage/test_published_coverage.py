@@ -26,6 +26,8 @@ from tests.databases import build, change
 from tests.served import Served, served
 from tests.world import ALPHA, USERS
 
+pytestmark = pytest.mark.long
+
 FILES = (
     "nist-csf-1.1",
     "nist-csf-2.0",

@@ -27,6 +27,8 @@ from tests.postgresql.conftest import new_token
 from tests.server import PLAIN, serving
 from tests.world import ALPHA, record_id
 
+pytestmark = pytest.mark.long
+
 TASK = record_id(Task, "archived")
 RESTORE = f"/tasks/{TASK}/restore/"
 LISTS = [f"{path}?organizationId={ALPHA}" for path in ("/controls/", "/frameworks/", "/notifications/")]

@@ -86,6 +86,7 @@ def run_all(*urls: str, role: str) -> list[tuple[int, str]]:
     return [(process.returncode, errors) for process, errors in zip(processes, said, strict=True)]
 
 
+@pytest.mark.long
 def test_several_processes_migrate_an_empty_database_at_once(new_role: str, blank_url: str) -> None:
     assert run_all(*[blank_url] * 3, role=new_role) == [(0, "")] * 3
     assert differences(blank_url) == []
@@ -142,6 +143,7 @@ def test_the_migrations_lead_to_the_models(postgres_url: str) -> None:
         assert texts == []
 
 
+@pytest.mark.long
 def test_to_widen_identifiers_writes_no_row_and_hardly_an_index(blank_url: str) -> None:
     """And policies, which hold on to the columns, are there again afterwards. PostgreSQL makes partial indexes anew."""
     files = "SELECT relname::text, relfilenode::int FROM pg_class WHERE relnamespace = 'public'::regnamespace"
@@ -209,6 +211,7 @@ def test_a_lock_that_somebody_holds_stops_it_in_time(postgres_url: str) -> None:
         assert is_secured(admin, "normata_service")
 
 
+@pytest.mark.long
 def test_a_role_that_cannot_be_made_is_told_in_one_sentence(postgres: Server, new_role: str, blank_url: str) -> None:
     """Who owns the database but may make no roles; with the role there and granted, it is enough."""
     owner = f"{new_role}_owner"

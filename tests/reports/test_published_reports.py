@@ -22,6 +22,8 @@ from tests.databases import change, on_both
 from tests.served import Served, served
 from tests.world import ALPHA
 
+pytestmark = pytest.mark.long
+
 OSCAL_HIGH = "NIST_SP-800-53_rev5_HIGH-baseline-resolved-profile_catalog-min.json"
 OSCAL_REV4 = "NIST_SP-800-53_rev4_{}-min.json"
 PROFILES = tuple(OSCAL_REV4.format(f"{level}-baseline_profile") for level in ("LOW", "MODERATE", "HIGH"))

@@ -12,6 +12,8 @@ from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from normata.core.changes.jobs import Job, schedule
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.database import Database
@@ -68,6 +70,7 @@ def schedule_reminders(unit: UnitOfWork) -> None:
         schedule(unit, "reminders", organization_id, "", now())
 
 
+@pytest.mark.long
 def test_servers_that_are_killed_and_started_again(database_url: str, tmp_path: Path) -> None:
     soon = format_timestamp(datetime.now(UTC) + timedelta(days=3))
     tasks = [

@@ -214,6 +214,7 @@ print(*sys.modules)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", [False, True])
 def test_it_is_imported_only_where_it_is_asked_for(asked: bool, database_url: str) -> None:
     done = subprocess.run(

@@ -24,6 +24,8 @@ from tests.databases import open_url, tamper
 from tests.postgres import Server
 from tests.served import run_sql
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def history(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:

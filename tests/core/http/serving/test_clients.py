@@ -70,6 +70,7 @@ def test_only_http_1_is_spoken(serve: Serve) -> None:
     assert server.answers()
 
 
+@pytest.mark.long
 def test_idle_connections_lock_nobody_out_and_are_closed(serve: Serve) -> None:
     """More than Granian would take by itself, most of them silent, some slow, some after a request."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -133,6 +134,7 @@ def test_an_address_has_a_number_of_connections(serve: Serve) -> None:
             assert one.recv(65_536).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="connections have no limit there")
 def test_one_worker_may_have_all_connections_of_an_address(serve: Serve) -> None:
     """The limit is that of each worker: the system does not spread connections evenly, least while workers start."""

@@ -94,6 +94,7 @@ def test_a_worker_that_is_replaced_takes_no_further_connection(serve: Serve) -> 
     assert server.answers()
 
 
+@pytest.mark.long
 @on_both
 def test_sighup_replaces_the_workers_without_a_failed_request(serve: Serve, make_token: MakeToken) -> None:
     token = make_token("editor")
