@@ -22,7 +22,7 @@ from normata.events.sealing import seal_all_now
 from normata.records.base import Restorable
 from normata.records.kinds import Label
 from normata.records.listing import list_records, record_query
-from tests import mostly_sqlite, stored
+from tests import mostly_sqlite, stored, world
 from tests.core.http.counting import counting
 from tests.core.http.samples import enough, families, sample
 from tests.databases import change, on_both, open_url
@@ -153,6 +153,7 @@ def test_more_unsealed_events_than_are_looked_at(keeping: Served, monkeypatch: p
 @on_both
 def test_every_change_is_seen(operation: Operation, keeping: Served) -> None:
     """Whatever operation makes it; the totals are those that another process counts."""
+    change(keeping.database, world.remember)
     kinds = kinds_of(operation)
     for kind in kinds:
         totals(keeping, kind)
