@@ -98,7 +98,7 @@ def opened(
         if found != migrations.head() if database.embedded else migrate or (begin and found is None):
             from normata.cli.upgrade import upgrade
 
-            (on_upgrade or _print_differences)(upgrade(database, finish=finish, command=_command.get()))
+            (on_upgrade or _print_differences)(upgrade(database, finish=finish, command=_command.get()).differences)
         if not (serve and database.read_now(migrations.is_servable)):
             database.read_now(migrations.require_current)
         yield database

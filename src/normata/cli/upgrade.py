@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sqlalchemy import Connection
 
 from normata.cli.meaning import Difference, Snapshot, differences, snapshot
 from normata.core.changes.unit_of_work import Actor
+from normata.core.db.altering import AlteringTransaction
 from normata.core.db.database import Database
+from normata.core.db.transaction import Transaction
 from normata.core.schema import migrations
 from normata.core.schema.migrations import upgrading
 from normata.coverage.recompute import recompute_all
+from normata.coverage.upgrades import ReportedChange, reported_changes
 from normata.events.sealing import seal_all_now
 from normata.operations import SECURITY
 from normata.tables import Table
@@ -20,8 +25,15 @@ class _Undone(Exception):
     """Raised to roll back the upgrade of a dry run."""
 
 
-def upgrade(database: Database, *, finish: bool, command: str, dry_run: bool = False) -> list[Difference]:
-    """Bring a database up to date, and return the changes in meaning.
+class Upgrade(NamedTuple):
+    """The changes in meaning by an upgrade, and what this one and those before have recorded of controls."""
+
+    differences: list[Difference]
+    recorded: list[ReportedChange]
+
+
+def upgrade(database: Database, *, finish: bool, command: str, dry_run: bool = False) -> Upgrade:
+    """Bring a database up to date, and return what that has changed in meaning.
 
     Once no version before serves any more, which is so at once where the database is embedded, coverage is computed
     anew, for that version has stored it by rules of its own. With ``dry_run`` nothing is changed.
@@ -31,7 +43,7 @@ def upgrade(database: Database, *, finish: bool, command: str, dry_run: bool = F
     is_compared = found is not None and (found != migrations.head() or (finish and not database.embedded))
     computes = is_compared and finish
     before: Snapshot = {}
-    tried: list[Difference] = []
+    tried = Upgrade([], [])
 
     def look_before(connection: Connection) -> None:
         nonlocal before
@@ -40,7 +52,9 @@ def upgrade(database: Database, *, finish: bool, command: str, dry_run: bool = F
 
     def look_after(connection: Connection) -> None:
         if dry_run:
-            tried.extend(differences(before, snapshot(connection, computes=computes)) if is_compared else ())
+            if is_compared:
+                tried.differences.extend(differences(before, snapshot(connection, computes=computes)))
+            tried.recorded.extend(recorded(AlteringTransaction(connection)))
             raise _Undone
 
     try:
@@ -51,8 +65,13 @@ def upgrade(database: Database, *, finish: bool, command: str, dry_run: bool = F
         return tried
     seal_all_now(database)  # events written by an older version
     if not is_compared:
-        return []
+        return Upgrade([], database.read_now(recorded))
     if computes:
         changes_of(database).make_now(recompute_all, actor=Actor(command=command))
         seal_all_now(database)
-    return differences(before, database.alter_now(snapshot))
+    return Upgrade(differences(before, database.alter_now(snapshot)), database.read_now(recorded))
+
+
+def recorded(transaction: Transaction) -> list[ReportedChange]:
+    """What upgrades have recorded of controls."""
+    return list(reported_changes(transaction))

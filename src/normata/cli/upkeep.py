@@ -50,6 +50,7 @@ def migrate(
     It prints what changes in meaning, such as controls whose coverage follows from new rules. On PostgreSQL the
     previous version can continue to serve until `normata migrate --after`.
     """
+    from normata.cli.upgrade import recorded
     from normata.core.schema import migrations
 
     if report is not None:
@@ -59,18 +60,11 @@ def migrate(
         return
     differences: list[Difference] = []
     with opened(database, create=True, migrate=True, finish=after, on_upgrade=differences.extend) as migrated:
-        recorded = migrated.read_now(_recorded)
-        _print_differences(differences, report, recorded, force=force)
+        _print_differences(differences, report, migrated.read_now(recorded), force=force)
         found = migrated.read_now(migrations.version)
         echo(f"the schema is at {found}")
         if found != migrations.head():
             echo("once no process of an older version serves, run `normata migrate --after`", err=True)
-
-
-def _recorded(transaction: Transaction) -> list[ReportedChange]:
-    from normata.coverage.upgrades import reported_changes
-
-    return list(reported_changes(transaction))
 
 
 def _try_upgrade(url: str | None, report: Path | None, *, finish: bool, force: bool) -> None:
@@ -84,8 +78,8 @@ def _try_upgrade(url: str | None, report: Path | None, *, finish: bool, force: b
         if missing:
             raise Unavailable(f"there is {missing}")
         found = tried.read_now(migrations.version)
-        differences = upgrade(tried, finish=finish, command="normata migrate", dry_run=True)
-        _print_differences(differences, report, [], force=force, prefix="dry run: ")
+        would = upgrade(tried, finish=finish, command="normata migrate", dry_run=True)
+        _print_differences(would.differences, report, would.recorded, force=force, prefix="dry run: ")
         target = migrations.head() if finish or tried.embedded or found is None else max(migrations.needed(), found)
         echo(f"the schema is at {found or 'nothing'}, and would become {target}; nothing was changed")
 
