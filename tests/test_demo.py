@@ -352,6 +352,7 @@ def test_the_printed_requests_work_as_they_are_printed_and_twice_is_harmless(
         assert (status, problem["code"]) == (409, "not_archived")
 
 
+@pytest.mark.long
 @on_sqlite
 @pytest.mark.parametrize("arguments", [(), ("--database", "sqlite:///normata.db")])
 def test_a_database_with_another_organization_is_refused(

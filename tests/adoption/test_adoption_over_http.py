@@ -78,6 +78,7 @@ def test_leaving_keeps_the_statements_and_adopting_again_finds_them(alpha: Stati
     assert_consistent(database)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("framework_id", ["fw-star", "fw-sun", "fw-own"])
 @on_both
 def test_twice_is_harmless(alpha: Stating, database: Database, framework_id: str) -> None:

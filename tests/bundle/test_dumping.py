@@ -33,6 +33,8 @@ from tests import stored, world
 from tests.databases import build, change, migrate, open_url
 from tests.world import ALPHA, BETA
 
+pytestmark = pytest.mark.long
+
 # Each database is dumped from once, and loaded into once; between two of the same sort there is no other difference.
 across = pytest.mark.parametrize(
     ("database_url", "empty_url"), [("sqlite", "postgresql"), ("postgresql", "sqlite")], indirect=True
@@ -275,7 +277,6 @@ CONTENT = st.recursive(
 RATING = st.none() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-(2**53) + 1, 2**53 - 1)
 
 
-@pytest.mark.long
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(title=TEXT, content=CONTENT, rating=RATING)
 def test_any_text_content_and_number_dumps_the_same_again(

@@ -92,6 +92,7 @@ def test_what_a_workbook_declares_leaves_nothing_out() -> None:
     assert [number for number, _ in from_workbook(content)[0].rows] == [2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sheet", "reason"),
     [

@@ -18,6 +18,8 @@ from tests.databases import on_both
 from tests.prepared import Normata
 from tests.server import PLAIN, SCRIPT, reserved_port, wait_until_ready
 
+pytestmark = pytest.mark.long
+
 LINK = ("user", "link", "editor@alpha.example")
 PUBLIC = "NORMATA_PUBLIC_URL=https://normata.example.org\n"
 
@@ -33,7 +35,6 @@ def run(*arguments: object, variables: Mapping[str, str] | None = None) -> subpr
     return program(*arguments, env=os.environ | (variables or {}))
 
 
-@pytest.mark.long
 @on_both
 @pytest.mark.parametrize("place", ["before", "after", "variable"])
 def test_a_link_is_for_the_address_of_the_file(database_url: str, folder: Path, place: str) -> None:
@@ -44,7 +45,6 @@ def test_a_link_is_for_the_address_of_the_file(database_url: str, folder: Path, 
     assert done.stdout.startswith("https://normata.example.org/sign-in/link/?secret=")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("command", ["member", "user"])
 def test_an_invitation_is_for_the_address_of_the_file(sqlite_url: str, folder: Path, command: str) -> None:
     invite = (command, "invite", "new@alpha.example", "--organization", "org-alpha", "--database", sqlite_url)

@@ -31,6 +31,8 @@ from tests.served import Served, served
 from tests.server import serving
 from tests.world import ALPHA, USERS, record_id
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def service(database_url: str) -> Iterator[Served]:
@@ -204,7 +206,6 @@ def writing(base: str, headers: dict[str, str]) -> Iterator[list[int]]:
         writer.join()
 
 
-@pytest.mark.long
 def test_running_servers_forget_them_at_once(
     normata: Run, service: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

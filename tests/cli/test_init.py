@@ -18,6 +18,8 @@ from tests.databases import open_url
 from tests.postgres import Server
 from tests.stored import Rows
 
+pytestmark = pytest.mark.long
+
 WANTED = ("init", "--organization", "Brightleaf GmbH", "--email", "Me@example.org")
 LINK = re.compile(r"http://localhost:8000/sign-in/link/\?secret=([A-Za-z0-9_-]{43})")
 

@@ -93,6 +93,7 @@ def test_no_control_is_its_own_ancestor(database: Database, parents: dict[str, s
     }
 
 
+@pytest.mark.long
 def test_a_deep_hierarchy_is_no_problem(database: Database) -> None:
     rows = [
         {"id": f"deep-{n}", "frameworkId": "fw-own", "name": "D", "parentId": f"deep-{n + 1}" if n < 2_999 else None}

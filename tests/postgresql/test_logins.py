@@ -169,6 +169,7 @@ def said(url: str, folder: Path) -> list[str]:
     return log.read_text("utf-8").splitlines()
 
 
+@pytest.mark.long
 def test_serve_says_so_on_standard_error_and_in_the_log(postgres_url: str, tmp_path: Path) -> None:
     sentence, *lines = said(postgres_url, tmp_path)
     assert sentence.startswith("warning: the login postgres is a superuser, so ")

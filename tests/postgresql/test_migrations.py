@@ -96,6 +96,7 @@ def test_several_processes_migrate_an_empty_database_at_once(new_role: str, blan
         assert is_secured(admin, new_role)
 
 
+@pytest.mark.long
 def test_two_databases_of_one_server_make_the_role_at_once(postgres: Server, new_role: str, blank_url: str) -> None:
     """Roles are the whole server's, where the lock that keeps migrations apart is one database's."""
     maintenance = postgres.url("postgres")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from normata.records.kinds import Vendor
 from tests import mostly_sqlite
 from tests.cells import all_cells
@@ -87,6 +89,7 @@ def test_what_was_loaded_stays_when_other_fields_change(service: Served) -> None
     assert (changed["name"], changed["inherentImpact"]) == ("Nimbus Grid", 2.5)
 
 
+@pytest.mark.long
 def test_openapi_has_the_scale_where_it_is_written_and_not_where_it_is_read(service: Served) -> None:
     schemas = service.client.get("/openapi.json").json()["components"]["schemas"]
     for name in SCALES:

@@ -33,6 +33,7 @@ def test_what_is_served_is_made_from_the_operations(shared: Served) -> None:
     assert shared.client.get("/openapi.json").json() == document() | {"servers": [{"url": "/"}]}
 
 
+@pytest.mark.long
 def test_it_is_openapi() -> None:
     """By the validator of others, which knows the whole standard."""
     validate(document())
@@ -199,6 +200,7 @@ def test_the_page_has_every_operation_and_every_type(page: Response) -> None:
     assert set(re.findall(r'href="#([^"]*)"', page.text)) <= set(ids)
 
 
+@pytest.mark.long
 def test_the_page_shows_what_is_written_as_it_is_written() -> None:
     """Whatever an example or a description has in it, it is no markup."""
     changed = deepcopy(document())

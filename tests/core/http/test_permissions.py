@@ -65,6 +65,7 @@ def unchanged(shared: Served, headers: dict[tuple[str, str], Headers]) -> Iterat
     assert stored.everything(shared.database) == before
 
 
+@pytest.mark.long
 @operations()
 def test_the_service_does_what_the_table_says(
     operation: Operation, shared: Served, headers: dict[tuple[str, str], Headers]

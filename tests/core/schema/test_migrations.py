@@ -66,6 +66,7 @@ def blank(tmp_path: Path) -> Iterator[Database]:
         yield database
 
 
+@pytest.mark.long
 def test_from_empty_they_lead_to_the_models(empty: Database) -> None:
     def differences(connection: Connection) -> list[Any]:
         options = {
@@ -114,6 +115,7 @@ def test_a_blank_database_becomes_current(blank: Database) -> None:
     assert blank.read_now(migrations.version) == migrations.head()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("finish", [True, False])
 def test_again_changes_nothing(database: Database, finish: bool) -> None:
     before, tables = world.contents(database), database.alter_now(shape)
@@ -140,6 +142,7 @@ def test_what_is_not_ours_or_newer_is_left_alone(blank: Database, statements: li
     assert table_names(blank) == before
 
 
+@pytest.mark.long
 def test_a_migration_that_fails_leaves_nothing_behind(blank: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("the power fails")

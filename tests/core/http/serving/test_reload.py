@@ -156,6 +156,7 @@ run(Settings(), application="failing:create_app")
 """
 
 
+@pytest.mark.long
 def test_workers_serve_on_where_new_ones_do_not_start(sqlite_url: str, tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(FAILING)
     log = tmp_path / "log"

@@ -73,6 +73,7 @@ def collector() -> Iterator[Collector]:
             thread.join()
 
 
+@pytest.mark.long
 def test_spans_arrive_where_the_environment_says(serve: Serve) -> None:
     with collector() as receiving:
         server = serve(
@@ -91,6 +92,7 @@ def test_spans_arrive_where_the_environment_says(serve: Serve) -> None:
         assert {resource["service.name"] for resource in receiving.resources()} == {"normata-test"}
 
 
+@pytest.mark.long
 def test_a_collector_that_is_not_there_is_a_line_of_the_log(serve: Serve) -> None:
     server = serve(
         1,

@@ -68,6 +68,7 @@ def test_workers_that_share_what_is_imported_make_ids_of_their_own() -> None:
     assert len(by_chance) == 8
 
 
+@pytest.mark.long
 def test_a_worker_that_has_died_is_in_no_gauge(serve: Serve, tmp_path: Path) -> None:
     """The requests that it was answering are answered by nobody."""
     server = serve(2, installed=True, TMPDIR=str(tmp_path))
