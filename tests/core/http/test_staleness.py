@@ -23,7 +23,7 @@ from tests.served import served
 from tests.server import PLAIN, serving
 from tests.world import ALPHA, ARCHIVED
 
-CHANGES = 500
+CHANGES = 250
 RECORDS = 200
 LEVELS = ("NONE", "PARTIAL", "FULL")
 
