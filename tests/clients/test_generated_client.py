@@ -19,7 +19,7 @@ from normata.operations import OPERATIONS
 from normata.wiring import changes_of
 from tests import world
 from tests.core.http import documented
-from tests.core.http.samples import enough, sample
+from tests.core.http.samples import enough, harmless_first, sample
 from tests.databases import change, open_url
 from tests.server import serving
 
@@ -70,7 +70,7 @@ def test_every_operation(generator: Path, sqlite_url: str, tmp_path: Path) -> No
     made_tokens = {user: token_of(user) for user in {enough(operation) for operation in OPERATIONS} | {"owner"}}
     database.close()
     requests = []
-    for operation in sorted(OPERATIONS, key=turn):
+    for operation in sorted(harmless_first(OPERATIONS), key=turn):
         user = enough(operation) if operation.authority != "organization" else "owner"
         made_sample = sample(operation, user=user)
         arguments = {to_snake(name): value for name, value in made_sample.query.items()}

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from normata.console.static import Assets
 from normata.core.http import documentation, openapi
 from normata.operations import OPERATIONS
 from tests.server import PLAIN, reserved_port, wait_until_ready
@@ -96,10 +97,9 @@ def test_the_console_opens(console: httpx2.Client) -> None:
 
 
 def test_styles_and_scripts_are_carried_as_they_are(console: httpx2.Client) -> None:
-    pages = console.get("/app/harbourlight-robotics/").text + console.get("/account/").text
-    addresses = set(re.findall(r'(?:href|src)="(/static/[^"]+)"', pages))
-    served = {console.get(address).content for address in addresses}
-    assert served == {file.read_bytes() for file in STATIC.iterdir()}
+    assets = Assets()
+    for file in STATIC.iterdir():
+        assert console.get(assets.path(file.name)).content == file.read_bytes(), file.name
 
 
 def _environment() -> dict[str, str]:
