@@ -14,7 +14,7 @@ function element(name, attributes, ...children) {
 }
 
 function upgrade(field) {
-  const { picker: kind, nothing, failed, searching } = field.dataset;
+  const { picker: kind, nothing, failed } = field.dataset;
   const select = field.querySelector("select");
   const label = field.querySelector("label");
   const known = [...select.options].map(({ value, text }) => ({ id: value, label: text.trim(), note: "" }));
@@ -40,6 +40,7 @@ function upgrade(field) {
   let asking = new AbortController();
   let timer = 0;
   let isWaiting = false; // for the answer to what was typed
+  let submitter; // the button that was pressed meanwhile
   const name = () => (select.value ? select.selectedOptions[0].text.trim() : "");
   const options = () => [...list.children];
   const active = () => list.querySelector("[aria-selected=true]");
@@ -69,7 +70,7 @@ function upgrade(field) {
     asking.abort();
     clearTimeout(timer);
     isWaiting = false;
-    input.setCustomValidity("");
+    submitter = undefined;
     list.hidden = true;
     status.textContent = "";
     input.setAttribute("aria-expanded", "false");
@@ -120,9 +121,14 @@ function upgrade(field) {
       }
     }
     if (!signal.aborted) {
+      const pressed = submitter;
+      const isFound = !list.hidden;
       isWaiting = false;
-      if (document.activeElement !== input) {
+      if (pressed || document.activeElement !== input) {
         settle();
+      }
+      if (pressed && isFound) {
+        select.form.requestSubmit(pressed);
       }
     }
   }
@@ -187,10 +193,14 @@ function upgrade(field) {
     }
   });
   input.addEventListener("blur", () => {
-    if (isWaiting) {
-      input.setCustomValidity(searching); // so that the form is not sent without it
-    } else {
+    if (!isWaiting) {
       settle();
+    }
+  });
+  select.form.addEventListener("submit", (event) => {
+    if (isWaiting) {
+      event.preventDefault(); // it is sent with the answer
+      submitter = event.submitter;
     }
   });
 }
