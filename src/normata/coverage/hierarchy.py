@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import CTE, BindParameter, Boolean, ColumnElement, and_, bindparam, case, false, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.sql.operators import OperatorType
+from typing_extensions import override
 
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
@@ -64,6 +66,11 @@ class IsBelow(FunctionElement[bool]):
 
     inherit_cache = True
     type = Boolean()
+
+    @override
+    def self_group(self, against: OperatorType | None = None) -> Self:
+        """The condition itself. Else SQLite would get ``column = id = 1``, for which it does not look into an index."""
+        return self
 
 
 @compiles(IsBelow)
