@@ -15,10 +15,10 @@ from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationId
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Input, as_wire
-from normata.errors import NotFound, NothingToUndo, SlugTaken
+from normata.errors import NothingToUndo, SlugTaken
 from normata.events.content import values_of
 from normata.events.model import AuditEvent
-from normata.events.undo import parts_of
+from normata.events.undo import events_of_change
 from normata.identity.organization_lookup import reached
 from normata.records.archive.queries import KINDS
 from normata.records.fields import fields_of
@@ -50,10 +50,7 @@ def undo_changes(unit: UnitOfWork, organization_id: str, change_id: str) -> list
     was no such change, NothingToUndo if nothing of it is left, SlugTaken and FaultyInput, and then changes nothing.
     """
     unit.require_reach(organization_id)
-    moment, request_id = parts_of(change_id)
-    events = unit.rows(_EVENTS, {"organization": organization_id, "moment": moment, "request": request_id})
-    if not events:
-        raise NotFound
+    _, events = events_of_change(unit, _EVENTS, organization_id, change_id)
     there = found_records(unit, organization_id, [(_KINDS[row.entity_type], row.entity_id) for row in events])
     changes: list[RecordChange] = []
     for event in events:

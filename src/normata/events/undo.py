@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 from pydantic.alias_generators import to_camel
-from sqlalchemy import and_, bindparam, select
+from sqlalchemy import Select, and_, bindparam, select
 
 from normata.core.changes.source import Row
 from normata.core.changes.unit_of_work import UnitOfWork
@@ -48,13 +48,22 @@ class AssessmentsUndo(Input):
     ]
 
 
-def parts_of(change_id: str) -> tuple[str, str]:
-    """The moment and the request of a change, by its id. Raises NotFound if it is none."""
+def events_of_change(
+    unit: UnitOfWork, statement: Select[Any], organization_id: str, change_id: str
+) -> tuple[str, list[Any]]:
+    """The moment of a change, and its events. Raises NotFound if there was no such change.
+
+    ``statement`` selects them by the parameters ``organization``, ``moment`` and ``request``.
+    """
     at, _, request_id = change_id.partition("_")
     try:
-        return parse_timestamp(at), request_id
+        moment = parse_timestamp(at)
     except ValueError:
         raise NotFound from None
+    events = unit.rows(statement, {"organization": organization_id, "moment": moment, "request": request_id})
+    if not events:
+        raise NotFound
+    return moment, events
 
 
 def undo_assessments(unit: UnitOfWork, organization_id: str, change_id: str) -> list[Any]:
@@ -65,10 +74,7 @@ def undo_assessments(unit: UnitOfWork, organization_id: str, change_id: str) -> 
     """
     unit.require_reach(organization_id)
     lock_coverage(unit, organization_id)
-    moment, request_id = parts_of(change_id)
-    events = unit.rows(_EVENTS, {"organization": organization_id, "moment": moment, "request": request_id})
-    if not events:
-        raise NotFound
+    moment, events = events_of_change(unit, _EVENTS, organization_id, change_id)
     control_ids = {
         row.id: row.control_id
         for batch in batches([event.entity_id for event in events])
