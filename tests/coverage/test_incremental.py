@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normata.coverage.engine import Computed, Level
-from normata.coverage.graph import GraphTooLarge
+from normata.coverage.graph import GraphTooLarge, View
 from normata.coverage.incremental import Ranked, update
 from tests.coverage.graphs import MemoryGraph
 
@@ -31,9 +31,8 @@ class Touched:
 
 def follow(graph: MemoryGraph, touched: Touched) -> dict[str, Ranked | None]:
     """Bring what is stored up to date, and hold it against a computation from scratch; ranks against what they mean."""
-    changes = update(
-        graph, reassessed=touched.reassessed, moved=touched.moved, rematched=touched.rematched, most=1_000_000
-    )
+    view = View(graph, 1_000_000)
+    changes = update(view, reassessed=touched.reassessed, moved=touched.moved, rematched=touched.rematched)
     graph.store(changes)
     assert graph.stored == graph.afresh()
     assert all(graph.rests_on_lower_ranks(control) for control, found in graph.stored.items() if found.effective > NONE)
@@ -267,5 +266,5 @@ def test_too_much_is_told() -> None:
     graph = ring(50)
     graph.assessed["c0"] = FULL
     with pytest.raises(GraphTooLarge):
-        update(graph, reassessed={"c0"}, most=49)
-    assert len(update(graph, reassessed={"c0"}, most=50)) == 50
+        update(View(graph, 49), reassessed={"c0"})
+    assert len(update(View(graph, 50), reassessed={"c0"})) == 50

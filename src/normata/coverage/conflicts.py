@@ -8,49 +8,92 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import NamedTuple
 
 from sqlalchemy import BindParameter, bindparam, or_, select, update
 
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
-from normata.coverage.hierarchy import IsBelow, below_groups, groups_above, is_requirement_where
+from normata.coverage.graph import Conflict, Node, View
+from normata.coverage.hierarchy import IsBelow, below_groups, is_requirement_where
+from normata.coverage.incremental import Ranked
 from normata.frameworks.counting import applies, assessed_status, is_group, match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
 
-Conflict = Literal["MATCHES", "BELOW"]
 CONFLICT_DESCRIPTION = (
     "Why the assessment cannot be right: `MATCHES` if a match makes the control `FULL` that is assessed lower, `BELOW`"
     " if it is assessed `FULL` and a requirement below it is assessed lower."
 )
 
 
-def concerned_by(unit: UnitOfWork, organization_id: str, changed: Collection[str]) -> set[str]:
-    """The controls whose conflict may have begun or ended by changes of these."""
-    targets = {
-        target
-        for batch in batches(sorted(changed))
-        for target in unit.scalars(_TARGETS, {"organization": organization_id, "ids": batch})
-    }
-    above = groups_above(unit, changed)
-    return {*changed, *targets, *(group for groups in above.values() for group in groups)}
+class Candidate(NamedTuple):
+    """A control that may be in conflict.
+
+    ``conflict`` is the stored one, ``status`` the effective status, and ``assessed`` that of the assessment, or null.
+    """
+
+    control_id: str
+    conflict: Conflict | None
+    status: str
+    applies: bool
+    assessed: str | None
+    is_group: bool
+
+
+def candidates(
+    view: View,
+    changes: Mapping[str, Ranked | None],
+    *,
+    relevelled: Collection[str],
+    reassessed: Collection[str],
+    rematched: Collection[str],
+) -> list[Candidate]:
+    """The controls whose conflict may have begun or ended by changes of coverage, which are not in the view yet.
+
+    Apart from the changed controls, these are the targets of the ``relevelled``, which have become FULL or are no
+    longer, and the groups above those that are ``reassessed``, have another parent or type, or began or stopped to
+    apply. ``rematched`` are both ends of changed matches. Raises GraphTooLarge.
+    """
+    view.read_matches(relevelled)
+    view.read_above(reassessed)
+    concerned = {*changes, *reassessed, *rematched}
+    concerned.update(match.target for control in relevelled for match in view.ahead(control))
+    concerned.update(group for control in reassessed for group in view.above(control))
+    found = (_candidate(control, view.node(control), changes) for control in sorted(concerned))
+    return [one for one in found if one is not None and (one.assessed or one.conflict)]
+
+
+def _candidate(control: str, node: Node | None, changes: Mapping[str, Ranked | None]) -> Candidate | None:
+    """A control as it is after the changes; null if it is in no adopted framework."""
+    if node is None:
+        return None
+    status, is_applicable = node.effective, node.is_applicable
+    if control in changes:
+        found = changes[control]
+        status = found and found.computed.effective
+        is_applicable = found is not None and found.applies
+    if status is None:
+        return None
+    assessed = node.assessed.name if node.is_assessed else None
+    return Candidate(control, node.conflict, status.name, is_applicable, assessed, node.is_group)
 
 
 def settle_conflicts(
-    unit: UnitOfWork, organization_id: str, controls: Collection[str] | None = None
+    unit: UnitOfWork, organization_id: str, controls: Iterable[Candidate] | None = None
 ) -> dict[str, tuple[Conflict | None, Conflict | None]]:
     """Store which of these controls are in conflict, null for all.
 
     Returns those of which that has changed, each as it was and as it is.
     """
     key = {"organization": organization_id}
-    found: dict[str, tuple[Conflict | None, Conflict | None]] = {}
-    for rows in _assessed(unit, key, controls):
-        now = conflicts_of(unit, organization_id, rows)
-        for row in rows:
-            if row.conflict != now.get(row.control_id):
-                found[row.control_id] = row.conflict, now.get(row.control_id)
+    rows = list(_assessed(unit, organization_id) if controls is None else controls)
+    now = conflicts_of(unit, organization_id, rows)
+    found: dict[str, tuple[Conflict | None, Conflict | None]] = {
+        row.control_id: (row.conflict, now.get(row.control_id))
+        for row in rows
+        if row.conflict != now.get(row.control_id)
+    }
     changes = [{**key, "control": control, "new": after} for control, (_, after) in sorted(found.items())]
     for batch in batches(changes):
         unit.execute_many(_STORE, batch)
@@ -59,12 +102,11 @@ def settle_conflicts(
 
 def current_conflicts(transaction: Transaction, organization_id: str) -> dict[str, Conflict]:
     """The conflicts computed from stored assessments and coverage, for a comparison with the stored conflicts."""
-    [rows] = _assessed(transaction, {"organization": organization_id}, None)
-    return conflicts_of(transaction, organization_id, rows)
+    return conflicts_of(transaction, organization_id, _assessed(transaction, organization_id))
 
 
-def conflicts_of(transaction: Transaction, organization_id: str, rows: Iterable[Any]) -> dict[str, Conflict]:
-    """The conflicts among rows with the assessed and the effective status."""
+def conflicts_of(transaction: Transaction, organization_id: str, rows: Iterable[Candidate]) -> dict[str, Conflict]:
+    """The conflicts among these controls."""
     key = {"organization": organization_id}
     assessed = [row for row in rows if row.applies and row.assessed is not None]
     less = [row for row in assessed if row.assessed != "FULL" and row.status == "FULL"]
@@ -93,12 +135,8 @@ def _matched(transaction: Transaction, key: Mapping[str, str], groups: Sequence[
     }
 
 
-def _assessed(
-    transaction: Transaction, key: Mapping[str, str], controls: Collection[str] | None
-) -> Iterable[list[Any]]:
-    if controls is None:
-        return [transaction.rows(_ASSESSED, key)]
-    return [transaction.rows(_ASSESSED_AMONG, {**key, "ids": batch}) for batch in batches(sorted(controls))]
+def _assessed(transaction: Transaction, organization_id: str) -> list[Candidate]:
+    return [Candidate(*row) for row in transaction.rows(_ASSESSED, {"organization": organization_id})]
 
 
 _CONTROL, _MATCH = sql_table(Control), sql_table(ControlMatch)
@@ -125,11 +163,10 @@ _ASSESSED = (
         or_(assessed_status().is_not(None), _EFFECTIVE.c.conflict.is_not(None)),
     )
 )
-_ASSESSED_AMONG = _ASSESSED.where(_EFFECTIVE.c.control_id.in_(_IDS))
 
-_from_full = select(_MATCH.c.target_control_id).where(_MATCH.c.match_level == "FULL", match_counts(_ORGANIZATION))
-_TARGETS = _from_full.where(_MATCH.c.source_control_id.in_(_IDS))
-_FULL_MATCHES = _from_full.add_columns(_MATCH.c.source_control_id).where(_MATCH.c.target_control_id.in_(_IDS))
+_FULL_MATCHES = select(_MATCH.c.target_control_id, _MATCH.c.source_control_id).where(
+    _MATCH.c.match_level == "FULL", match_counts(_ORGANIZATION), _MATCH.c.target_control_id.in_(_IDS)
+)
 _FULL_AMONG = select(_EFFECTIVE.c.control_id).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION,
     _EFFECTIVE.c.control_id.in_(_IDS),

@@ -12,9 +12,10 @@ from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery, Page
 from normata.coverage import coverage_list
 from normata.coverage.assessments import Assessment, assessed_to_wire, read_assessments
-from normata.coverage.conflicts import CONFLICT_DESCRIPTION, Conflict
+from normata.coverage.conflicts import CONFLICT_DESCRIPTION
 from normata.coverage.coverage_list import CoveringMatch
 from normata.coverage.exclusion import EXCLUDED_BY, ExcludingGroup, excluded_by
+from normata.coverage.graph import Conflict
 from normata.coverage.wordings import ControlWordings, control_wordings
 from normata.frameworks import control_list, control_wire
 from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference

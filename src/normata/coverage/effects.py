@@ -16,8 +16,8 @@ from normata.core.changes.unit_of_work import Change, Shown, UnitOfWork
 from normata.core.db.transaction import batches
 from normata.core.http import dry_run
 from normata.core.schema.table import sql_table
-from normata.coverage.conflicts import Conflict
 from normata.coverage.engine import Level
+from normata.coverage.graph import Conflict
 from normata.coverage.incremental import Ranked
 from normata.coverage.published import CoverageMoved, WordingsChanged
 from normata.coverage.staleness import staleness

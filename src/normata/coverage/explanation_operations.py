@@ -13,10 +13,11 @@ from normata.core.http.request import Request
 from normata.core.schema.fields import CoverageStatus, MatchLevel, Timestamp
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import Wire
-from normata.coverage.conflicts import CONFLICT_DESCRIPTION, Conflict
+from normata.coverage.conflicts import CONFLICT_DESCRIPTION
 from normata.coverage.exclusion import EXCLUDED_BY, ExcludingGroup
 from normata.coverage.explain import explain
 from normata.coverage.explained import MAX_SHOWN
+from normata.coverage.graph import Conflict
 from normata.coverage.staleness import ASSESSED_AT, LAPSED_AT, LAPSED_STATUS, STALE, Staleness
 from normata.errors import NotFound
 from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from normata.coverage.engine import Level
 
 T = TypeVar("T")
+
+Conflict = Literal["MATCHES", "BELOW"]
 
 
 class Node(NamedTuple):
     """A control, as it is now and with the coverage that is stored for it.
 
     ``is_group`` is true for a category and for a decomposed control. ``counts`` is true if its framework is adopted and
-    it applies; only then can it be covered. ``assessed`` is NONE if it does not apply. ``effective``, ``own`` and
-    ``rank`` are the stored ones, or null.
+    it applies; only then can it be covered. ``assessed`` is NONE if it does not apply, or if ``is_assessed`` is false.
+    ``effective``, ``own``, ``rank`` and ``conflict`` are the stored ones, or null.
     """
 
     is_group: bool
@@ -25,6 +27,8 @@ class Node(NamedTuple):
     effective: Level | None
     own: Level | None
     rank: int | None
+    is_assessed: bool = False
+    conflict: Conflict | None = None
 
     @property
     def counts(self) -> bool:

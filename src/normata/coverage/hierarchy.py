@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Self
 
 from sqlalchemy import CTE, BindParameter, Boolean, ColumnElement, and_, bindparam, case, false, select
@@ -24,8 +24,13 @@ def groups_above(transaction: Transaction, controls: Collection[str]) -> dict[st
     places = {
         row.id: Place(row.parent_id, row.is_group)
         for batch in batches(sorted(controls))
-        for row in transaction.rows(_PLACES_ABOVE, {"ids": batch})
+        for row in transaction.rows(_PLACES, {"ids": batch})
     }
+    return groups_among(places, controls)
+
+
+def groups_among(places: Mapping[str, Place], controls: Collection[str]) -> dict[str, list[str]]:
+    """:func:`groups_above`, from the places of the controls and of all that are above them."""
     found: dict[str, list[str]] = {}
     for control in controls:
         parent = places[control].parent if control in places else None
@@ -95,6 +100,6 @@ BELOW = select(_below.c.id)  # the controls below those named by ``ids``
 # UNION rather than UNION ALL, so that a circle of parents ends.
 _above = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.id.in_(_IDS)).cte("above", recursive=True)
 _above = _above.union(select(_CONTROL.c.id, _CONTROL.c.parent_id).join(_above, _CONTROL.c.id == _above.c.parent_id))
-_PLACES_ABOVE = select(_above.c.id, _above.c.parent_id, is_group().label("is_group")).join(
-    _CONTROL, _CONTROL.c.id == _above.c.id
-)
+# The parents of the controls named by ``ids`` and of those above them, with the table of controls.
+PLACES_ABOVE = select(_above.c.parent_id).join(_CONTROL, _CONTROL.c.id == _above.c.id)
+_PLACES = PLACES_ABOVE.add_columns(_CONTROL.c.id, is_group().label("is_group"))

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from normata.coverage.engine import Computed, Level
-from normata.coverage.graph import Graph, View
+from normata.coverage.graph import View
 
 NONE, PARTIAL, FULL = Level
 
@@ -45,22 +45,20 @@ _NOTHING = RankedLevel(NONE, 0)
 
 
 def update(
-    graph: Graph,
+    view: View,
     *,
     reassessed: Collection[str] = (),
     moved: Collection[str] = (),
     rematched: Collection[str] = (),
-    most: int,
 ) -> dict[str, Ranked | None]:
     """The new coverage of every control whose stored coverage must change; null if it must be removed.
 
     ``reassessed`` has the controls whose assessed status has changed. ``moved`` has those that count for other groups
     than before: new ones, deleted ones and those of a framework that was left, those that began or stopped to apply or
     to be a group, those with another parent, and their former parents. ``rematched`` has both ends of every match that
-    is new, changed or gone, as they were and as they are. ``graph`` has the state after the change, with the stored
-    coverage. Raises GraphTooLarge if the change touches more than ``most`` controls.
+    is new, changed or gone, as they were and as they are. ``view`` is of the graph after the change, with the stored
+    coverage. Raises GraphTooLarge if the change touches more controls than it may read.
     """
-    view = View(graph, most)
     changed_controls = {*reassessed, *moved}
     view.read(changed_controls.union(rematched))
     view.read_above(changed_controls)

@@ -114,7 +114,7 @@ def effects(graph: Graph, control: str, applies: Mapping[str, bool] | None) -> l
         return None
     try:
         without = Without(graph, control, applies)
-        changes = update(without, reassessed=[control], moved=applies.keys(), most=MOST_FOLLOWED)
+        changes = update(View(without, MOST_FOLLOWED), reassessed=[control], moved=applies.keys())
     except GraphTooLarge:
         return None
     return [

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from normata.core.changes.unit_of_work import Change
-from normata.coverage.conflicts import Conflict
 from normata.coverage.engine import Level
+from normata.coverage.graph import Conflict
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import BindParameter, bindparam, delete, func, select, union_all
 
@@ -14,10 +14,10 @@ from normata.core.db.transaction import Transaction, batches
 from normata.core.db.upsert import upsert
 from normata.core.schema.table import Table, sql_table
 from normata.coverage.applicability import SCOPE_COLUMNS, not_applicable, scopes_of, settle
-from normata.coverage.conflicts import concerned_by, current_conflicts, settle_conflicts
+from normata.coverage.conflicts import Candidate, candidates, current_conflicts, settle_conflicts
 from normata.coverage.effects import moves_of
 from normata.coverage.engine import Computed, Level, Place, compute_ranked
-from normata.coverage.graph import GraphTooLarge
+from normata.coverage.graph import GraphTooLarge, View
 from normata.coverage.incremental import Ranked, update
 from normata.coverage.published import ConflictsFound, CoverageLost, CoverageMoved, RulesChanged
 from normata.coverage.stored_graph import StoredGraph
@@ -86,36 +86,70 @@ def bring_up_to_date(unit: UnitOfWork, organization_id: str, touched: Touched) -
     all coverage is computed again.
     """
     lock_coverage(unit, organization_id)
-    key = {"organization": organization_id}
-    most = max(_LEAST, (unit.scalar(_ADOPTED_CONTROLS, key) or 0) // 4)
     try:
-        moved = {*touched.controls, *_controls_of(unit, touched.frameworks, most)}
-        if moved or touched.decided:
-            moved |= settle(unit, organization_id, {*moved, *touched.decided}, most)
-        changes = update(
-            StoredGraph(unit, organization_id),
-            reassessed={*touched.assessed, *touched.lapsed},
-            moved=moved,
-            rematched=touched.matches,
-            most=most,
-        )
+        moved = _moved(unit, organization_id, touched)
     except GraphTooLarge:
         return recompute(unit, organization_id, reassessed=touched.assessed)
-    concerned = {*touched.assessed, *touched.matches, *moved, *changes}
-    # FULL controls have lost nothing. A dry run reports the former status of all.
-    low = [
+    for most in _limits(unit, organization_id):
+        try:
+            found = _differences_by(unit, organization_id, touched, moved, most)
+        except GraphTooLarge:
+            continue
+        count = _store(unit, organization_id, found.changes, found.before, touched.assessed)
+        _follow_conflicts(unit, organization_id, found.candidates)
+        return count
+    return recompute(unit, organization_id, reassessed=touched.assessed)
+
+
+def _moved(unit: UnitOfWork, organization_id: str, touched: Touched) -> set[str]:
+    """The controls that count for other groups than before. Those that begin or stop to apply are marked."""
+    if not (touched.controls or touched.decided or touched.frameworks):
+        return set()
+    most = _most(unit, organization_id)
+    moved = {*touched.controls, *_controls_of(unit, touched.frameworks, most)}
+    return moved | settle(unit, organization_id, {*moved, *touched.decided}, most)
+
+
+def _limits(unit: UnitOfWork, organization_id: str) -> Iterator[int]:
+    """How many controls an update may touch: few at first, since most touch few, and to count all is a statement."""
+    yield _LEAST
+    most = _most(unit, organization_id)
+    if most > _LEAST:
+        yield most
+
+
+def _most(unit: UnitOfWork, organization_id: str) -> int:
+    return max(_LEAST, (unit.scalar(_ADOPTED_CONTROLS, {"organization": organization_id}) or 0) // 4)
+
+
+class _Differences(NamedTuple):
+    """The coverage to store, null for rows to remove; the levels as stored so far, and who may be in conflict now."""
+
+    changes: dict[str, Ranked | None]
+    before: dict[str, Level]
+    candidates: list[Candidate]
+
+
+def _differences_by(
+    unit: UnitOfWork, organization_id: str, touched: Touched, moved: Collection[str], most: int
+) -> _Differences:
+    reassessed = {*touched.assessed, *touched.lapsed}
+    view = View(StoredGraph(unit, organization_id), most)
+    changes = update(view, reassessed=reassessed, moved=moved, rematched=touched.matches)
+    before = {
+        control: node.effective
+        for control in changes
+        if (node := view.node(control)) is not None and node.effective is not None
+    }
+    relevelled = {
         control
         for control, found in changes.items()
-        if unit.is_dry_run or (found is not None and found.computed.effective < Level.FULL)
-    ]
-    before = {
-        row.control_id: Level[row.status]
-        for batch in batches(low)
-        for row in unit.rows(_STATUSES, {**key, "ids": batch})
+        if (before.get(control) == Level.FULL) != (found is not None and found.computed.effective == Level.FULL)
     }
-    count = _store(unit, organization_id, changes, before, touched.assessed)
-    _follow_conflicts(unit, organization_id, concerned_by(unit, organization_id, concerned))
-    return count
+    found = candidates(
+        view, changes, relevelled=relevelled, reassessed=reassessed.union(moved), rematched=touched.matches
+    )
+    return _Differences(changes, before, found)
 
 
 def _controls_of(unit: UnitOfWork, framework_ids: Collection[str], most: int) -> list[str]:
@@ -149,7 +183,7 @@ def _differences(unit: UnitOfWork, organization_id: str) -> tuple[dict[str, Rank
     return changes, {control: found.computed.effective for control, found in stored.items()}
 
 
-def _follow_conflicts(unit: UnitOfWork, organization_id: str, controls: Collection[str] | None) -> None:
+def _follow_conflicts(unit: UnitOfWork, organization_id: str, controls: Iterable[Candidate] | None) -> None:
     """Store which controls are in conflict now, and publish the new conflicts."""
     found = settle_conflicts(unit, organization_id, controls)
     if unit.is_dry_run and found:
@@ -363,9 +397,6 @@ _STORED = select(_EFFECTIVE.c.control_id, *(_EFFECTIVE.c[name] for name in _RESU
 )
 _CONFLICTS = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.conflict).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION, _EFFECTIVE.c.conflict.is_not(None)
-)
-_STATUSES = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.status).where(
-    _EFFECTIVE.c.organization_id == _ORGANIZATION, _EFFECTIVE.c.control_id.in_(_IDS)
 )
 _CONTROLS_OF = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_IDS))
 _ADOPTED_CONTROLS = select(func.sum(_FRAMEWORK.c.control_count)).where(_FRAMEWORK.c.id.in_(_adopted))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import BindParameter, Select, and_, bindparam, case, func, select
@@ -10,78 +10,91 @@ from typing_extensions import override
 
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
-from normata.coverage.engine import Level
+from normata.coverage.engine import Level, Place
 from normata.coverage.graph import UNRANKED, Below, Graph, Node
-from normata.coverage.hierarchy import IsBelow, below_groups, groups_above, is_requirement_where
+from normata.coverage.hierarchy import PLACES_ABOVE, IsBelow, below_groups, groups_among, is_requirement_where
 from normata.frameworks.counting import applies, assessed_status, is_group, match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
 
 
 class StoredGraph(Graph):
-    """Reads the graph with the statements of a transaction."""
+    """Reads the graph with the statements of a transaction, which must not change it meanwhile.
+
+    Matches, groups and requirements come with the nodes at their other ends, which are then read no more. Statements
+    are what a change costs on PostgreSQL: each is a round trip.
+    """
 
     def __init__(self, transaction: Transaction, organization_id: str) -> None:
         self._transaction = transaction
         self._key = {"organization": organization_id}
+        self._nodes: dict[str, Node] = {}
 
     @override
     def nodes(self, controls: Collection[str]) -> Mapping[str, Node]:
-        found: dict[str, Node] = {}
-        for batch in batches(sorted(controls)):
-            for control, groups, adoption, assessed, is_in, effective, own, rank in self._transaction.rows(
-                _NODES, {**self._key, "ids": batch}
-            ):
-                is_applicable = is_in is not False  # null if no adopted framework has the control
-                found[control] = Node(
-                    groups,
-                    is_adopted=adoption is not None,
-                    is_applicable=is_applicable,
-                    assessed=_LEVELS[assessed] if is_applicable and assessed else Level.NONE,
-                    effective=effective and _LEVELS[effective],
-                    own=own and _LEVELS[own],
-                    rank=rank,
-                )
-        return found
+        for node in self._rows(_NODES, [control for control in controls if control not in self._nodes]):
+            self._note(node)
+        return {control: self._nodes[control] for control in controls if control in self._nodes}
 
     @override
     def matches(self, controls: Collection[str]) -> list[tuple[str, str, Level]]:
-        return [
-            (source, target, _LEVELS[level])
-            for batch in batches(sorted(controls))
-            for statement in (_AHEAD, _BEHIND)
-            for source, target, level in self._transaction.rows(statement, {**self._key, "ids": batch})
-        ]
+        found = []
+        for statement in (_AHEAD, _BEHIND):
+            for source, target, level, *node in self._rows(statement, controls):
+                self._note(node)
+                found.append((source, target, _LEVELS[level]))
+        return found
 
     @override
     def above(self, controls: Collection[str]) -> Mapping[str, list[str]]:
-        return groups_above(self._transaction, controls)
+        places: dict[str, Place] = {}
+        for parent, *node in self._rows(_ABOVE, controls):
+            control = self._note(node)
+            places[control] = Place(parent, self._nodes[control].is_group)
+        return groups_among(places, controls)
 
     @override
     def counts(self, groups: Collection[str]) -> Mapping[str, Below]:
-        return {
-            group: Below(*map(int, numbers))
-            for batch in batches(sorted(groups))
-            for group, *numbers in self._transaction.rows(_COUNTS, {**self._key, "ids": batch})
-        }
+        return {group: Below(*map(int, numbers)) for group, *numbers in self._rows(_COUNTS, groups)}
 
     @override
     def below(self, groups: Collection[str]) -> Mapping[str, list[str]]:
-        return self._by_group(_BELOW, groups)
+        return self._by_group(self._rows(_BELOW, groups))
 
     @override
     def foremost(self, groups: Collection[str], most: int) -> Mapping[str, list[str]]:
-        return self._by_group(_FOREMOST, groups, most=most)
+        return self._by_group(self._rows(_FOREMOST, groups, most=most))
 
     def lacking(self, group: str, most: int) -> list[str]:
         """The first applicable requirements below a group that are not stored as FULL, in catalog order."""
-        return self._by_group(_LACKING.limit(most), [group]).get(group, [])
+        return self._by_group(self._rows(_LACKING.limit(most), [group])).get(group, [])
 
-    def _by_group(self, statement: Select[Any], groups: Collection[str], **parameters: int) -> dict[str, list[str]]:
+    def _rows(self, statement: Select[Any], controls: Collection[str], **parameters: int) -> Iterator[Any]:
+        for batch in batches(sorted(controls)):
+            yield from self._transaction.rows(statement, {**self._key, "ids": batch, **parameters})
+
+    def _by_group(self, rows: Iterable[Any]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for batch in batches(sorted(groups)):
-            for group, control in self._transaction.rows(statement, {**self._key, "ids": batch, **parameters}):
-                found.setdefault(group, []).append(control)
+        for group, *node in rows:
+            found.setdefault(group, []).append(self._note(node))
         return found
+
+    def _note(self, row: Sequence[Any]) -> str:
+        """Note the node in a row of ``_NODE``, and return the id of its control."""
+        control, is_group_, adoption, assessed, is_in, effective, own, rank, conflict = row
+        if control not in self._nodes:
+            is_applicable = is_in is not False  # null if no adopted framework has the control
+            self._nodes[control] = Node(
+                is_group_,
+                is_adopted=adoption is not None,
+                is_applicable=is_applicable,
+                assessed=_LEVELS[assessed] if is_applicable and assessed else Level.NONE,
+                effective=effective and _LEVELS[effective],
+                own=own and _LEVELS[own],
+                rank=rank,
+                is_assessed=assessed is not None,
+                conflict=conflict,
+            )
+        return str(control)
 
 
 _LEVELS = {level.name: level for level in Level}
@@ -95,39 +108,55 @@ _assessed = and_(_STATEMENT.c.control_id == _CONTROL.c.id, _STATEMENT.c.organiza
 _computed = and_(_EFFECTIVE.c.control_id == _CONTROL.c.id, _EFFECTIVE.c.organization_id == _ORGANIZATION)
 _adopted = and_(_ADOPTION.c.framework_id == _CONTROL.c.framework_id, _ADOPTION.c.organization_id == _ORGANIZATION)
 
-_NODES = (
-    select(
-        _CONTROL.c.id,
-        is_group(),
-        _ADOPTION.c.id,
-        assessed_status(),
-        _EFFECTIVE.c.applies,
-        _EFFECTIVE.c.status,
-        _EFFECTIVE.c.own,
-        _EFFECTIVE.c.rank,
-    )
-    .outerjoin(_ADOPTION, _adopted)
-    .outerjoin(_STATEMENT, _assessed)
-    .outerjoin(_EFFECTIVE, _computed)
-    .where(_CONTROL.c.id.in_(_IDS))
+_NODE = (
+    _CONTROL.c.id,
+    is_group().label("is_group"),
+    _ADOPTION.c.id.label("adoption"),
+    assessed_status().label("assessed"),
+    _EFFECTIVE.c.applies,
+    _EFFECTIVE.c.status,
+    _EFFECTIVE.c.own,
+    _EFFECTIVE.c.rank,
+    _EFFECTIVE.c.conflict,
 )
+
+
+def _with_node(statement: Select[Any]) -> Select[Any]:
+    """A statement that has the control, with the node of it as the last columns."""
+    return (
+        statement.add_columns(*_NODE)
+        .outerjoin(_ADOPTION, _adopted)
+        .outerjoin(_STATEMENT, _assessed)
+        .outerjoin(_EFFECTIVE, _computed)
+    )
+
+
+_NODES = _with_node(select().select_from(_CONTROL).where(_CONTROL.c.id.in_(_IDS)))
+_ABOVE = _with_node(PLACES_ABOVE)
 
 _matches = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH.c.match_level).where(
     match_counts(_ORGANIZATION)
 )
 # Two statements instead of an OR, so that each uses its index whatever the planner thinks of an OR.
-_AHEAD = _matches.where(_MATCH.c.source_control_id.in_(_IDS))
-_BEHIND = _matches.where(_MATCH.c.target_control_id.in_(_IDS))
+_AHEAD = _with_node(
+    _matches.join(_CONTROL, _CONTROL.c.id == _MATCH.c.target_control_id).where(_MATCH.c.source_control_id.in_(_IDS))
+)
+_BEHIND = _with_node(
+    _matches.join(_CONTROL, _CONTROL.c.id == _MATCH.c.source_control_id).where(_MATCH.c.target_control_id.in_(_IDS))
+)
 
 _below = below_groups()
 _stored_below = and_(IsBelow(_EFFECTIVE.c.control_id, _below.c.id), _EFFECTIVE.c.organization_id == _ORGANIZATION)
 _requirements = (
-    select(_below.c.group_id, _below.c.id)
-    .join(_EFFECTIVE, _stored_below)
-    .where(is_requirement_where(_below, applies(_EFFECTIVE)))
+    select(_below.c.group_id).join(_EFFECTIVE, _stored_below).where(is_requirement_where(_below, applies(_EFFECTIVE)))
 )
 _in_catalog_order = _requirements.join(_CONTROL, IsBelow(_CONTROL.c.id, _below.c.id))
-_BELOW = _in_catalog_order.order_by(_below.c.group_id, _CONTROL.c.position, _CONTROL.c.id)
+_BELOW = (
+    _in_catalog_order.add_columns(*_NODE)
+    .outerjoin(_ADOPTION, _adopted)
+    .outerjoin(_STATEMENT, _assessed)
+    .order_by(_below.c.group_id, _CONTROL.c.position, _CONTROL.c.id)
+)
 _LACKING = _BELOW.where(is_requirement_where(_below, _EFFECTIVE.c.status < "FULL"))
 
 _place = (
@@ -138,9 +167,9 @@ _place = (
     )
     .label("place")
 )
-_placed = _in_catalog_order.add_columns(_place).subquery()
+_placed = _in_catalog_order.add_columns(_CONTROL.c.id, _place).subquery()
 _FOREMOST = (
-    select(_placed.c.group_id, _placed.c.id)
+    _with_node(select(_placed.c.group_id).join(_CONTROL, _CONTROL.c.id == _placed.c.id))
     .where(_placed.c.place <= bindparam("most"))
     .order_by(_placed.c.group_id, _placed.c.place)
 )

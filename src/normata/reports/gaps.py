@@ -11,7 +11,8 @@ from normata.core.db.transaction import Transaction
 from normata.core.db.types import now
 from normata.core.schema.fields import COVERAGE_STATUSES, CoverageStatus
 from normata.core.schema.wire import Wire
-from normata.coverage.conflicts import CONFLICT_DESCRIPTION, Conflict
+from normata.coverage.conflicts import CONFLICT_DESCRIPTION
+from normata.coverage.graph import Conflict
 from normata.coverage.staleness import STALE, Staleness, staleness
 from normata.frameworks.control_wire import ControlReference
 from normata.reports.counts import CoverageCounter, CoverageCounts
