@@ -60,8 +60,8 @@ def update(
     coverage. Raises GraphTooLarge if the change touches more controls than it may read.
     """
     changed_controls = {*reassessed, *moved}
+    view.read_above(changed_controls)  # the stored graph reads the controls themselves with the groups above them
     view.read(changed_controls.union(rematched))
-    view.read_above(changed_controls)
     regrouped = {group for control in moved for group in view.above(control)}
     effective, own = _Effective(view), _Own(view)
     effective.settle(changed_controls.union(rematched, regrouped))

@@ -55,7 +55,12 @@ def test_whoever_may_do_it_can(operation: Operation, role: str, scope: str, requ
 def test_head_is_get_without_the_body(operation: Operation, shared: Served) -> None:
     """Where there is GET there is HEAD (RFC 9110, section 9.1); monitors use it."""
     headers = shared.bearer(enough(operation)) | {"X-Request-Id": "the-same"}
-    head, get = (sample(operation).send(shared.client, headers, method=method) for method in ("HEAD", "GET"))
+    for _ in range(3):  # within a second the list of tokens shows the last uses of those that other tests made
+        before, head, get = (
+            sample(operation).send(shared.client, headers, method=method) for method in ("GET", "HEAD", "GET")
+        )
+        if before.headers == get.headers:
+            break
     assert (head.status_code, head.content) == (documented.success(operation), b"")
     assert head.headers == get.headers
     assert get.content
