@@ -20,9 +20,9 @@ ORDER = (
     "demo",
     *("identity", "identity.sessions", "identity.tokens", "identity.sign_in", "identity.invitations"),
     *("identity.members", "identity.me", "identity.organizations", "identity.service_accounts", "identity.openid"),
-    *("frameworks", "coverage", "reports", "adoption", "own_frameworks"),
+    *("frameworks", "coverage"),
     *("records", "records.archive", "records.many", "records.due", "records.search", "records.responsibilities"),
-    *("names", "events", "notifications", "views"),
+    *("names", "events", "reports", "adoption", "own_frameworks", "notifications", "views"),
     *("tables", "bundle", "catalogs", "erasure", "retention", "wiring"),
     *("console", "operations", "app", "cli", "__main__"),
 )

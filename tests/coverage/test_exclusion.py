@@ -140,7 +140,8 @@ def test_a_control_names_the_group_that_takes_it_with_it(alpha: Stating) -> None
             "/frameworks/fw-sun/statement-of-applicability/", params={"organizationId": ALPHA}, headers=alpha.headers
         )
     )
-    for entry in report["controls"]:
+    assert report["mandatory"]["requirements"]
+    for entry in (*report["controls"], *report["mandatory"]["requirements"]):
         shown = (entry["excludedBy"] or {}).get("id"), entry["justification"], entry["reasons"]
         assert shown == ((None, None, []) if entry["isMandatory"] else ("sun.A", "No premises.", ["CONTRACTUAL"]))
     done(alpha.delete("sun.A"))

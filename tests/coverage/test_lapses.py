@@ -123,7 +123,8 @@ def test_an_assessment_is_stale_from_the_moment_of_its_review(alpha: Stating, da
     assert stale_controls(alpha) == [CONTROL]
     assert coverage(alpha)["coverageStatus"] == "FULL", "it is only shown"
     statement = done(alpha._send("GET", "/frameworks/fw-sun/statement-of-applicability/"))
-    assert {entry["id"]: entry["stale"] for entry in statement["controls"] if entry["stale"]} == {CONTROL: stale}
+    entries = [*statement["controls"], *statement["mandatory"]["requirements"]]
+    assert {entry["id"]: entry["stale"] for entry in entries if entry["stale"]} == {CONTROL: stale}
     assert CONTROL not in [
         item["id"] for item in done(alpha._send("GET", "/coverage/", query={"isStale": "false"}))["items"]
     ]

@@ -92,7 +92,7 @@ def test_its_events_are_in_its_own_log(service: Served) -> None:
     assert {event["organization_id"] for event in events} == {made["id"]}
 
 
-AS_IT_WAS = {"removedAt": None, "staleAssessments": "FLAG"}
+AS_IT_WAS = {"removedAt": None, "staleAssessments": "FLAG", "scope": None}
 
 
 def test_it_is_renamed(service: Served) -> None:
@@ -101,6 +101,20 @@ def test_it_is_renamed(service: Served) -> None:
     assert answer.json() == {"id": ALPHA, "name": "Alpha & Co", "slug": "alpha"} | AS_IT_WAS
     assert service.client.patch(path, json={"name": "Alpha & Co"}, headers=service.bearer("admin")).is_success
     assert len(stored.events(service.database)) == 1
+
+
+@on_both
+def test_it_says_what_its_management_system_is_about(service: Served) -> None:
+    """ISO/IEC 27001, 4.3. What is left out stays, and only null removes the scope."""
+    path, admin = f"/organizations/{ALPHA}/", service.bearer("admin")
+    scope = "Development and hosting of Größe,\nin Gdańsk.\n"
+    assert service.client.patch(path, json={"scope": scope}, headers=admin).json()["scope"] == scope.strip()
+    assert service.client.patch(path, json={"name": "Alpha & Co", "staleAssessments": None}, headers=admin).is_success
+    assert service.client.get(path, headers=service.bearer("viewer")).json()["scope"] == scope.strip()
+    assert service.client.patch(path, json={"scope": None}, headers=admin).json()["scope"] is None
+    events = service.client.get("/events/", params=QUERY | {"kind": "organizations"}, headers=admin).json()["items"]
+    texts = [(event["before"].get("scope"), event["after"].get("scope")) for event in events]
+    assert texts == [(scope.strip(), None), (None, None), (None, scope.strip())]
 
 
 @on_both

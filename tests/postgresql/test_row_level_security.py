@@ -231,7 +231,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("access_token", name) for name in ("last_used_at", "revoked_at")),
         *(("user_account", name) for name in ("name", "removed_at", "time_zone", "date_format", "theme")),
         *(("membership", name) for name in ("role", "removed_at")),
-        *(("organization", name) for name in ("name", "removed_at", "stale_assessments")),
+        *(("organization", name) for name in ("name", "removed_at", "stale_assessments", "scope")),
         *(("invitation", name) for name in ("accepted_at", "revoked_at")),
         *(("session", name) for name in ("ended_at", "last_used_at")),
         *(("password", name) for name in ("hash", "changed_at")),

@@ -53,11 +53,11 @@ def test_it_has_all_controls(client: TestClient) -> None:
     assert [control["identifier"] for control in report["controls"]] == ANNEX_A
     rows = list(csv.reader(statement(client, "csv").decode("utf-8-sig").splitlines(keepends=True)))
     book = load_workbook(BytesIO(statement(client, "xlsx")))
-    assert book.sheetnames == ["Statement of applicability", "Summary"]
-    cells = [[cell.value for cell in row] for row in book.worksheets[0].iter_rows()]
-    assert [row[0] for row in rows[1:]] == [row[0] for row in cells[1:]] == ANNEX_A
-    assert [[cell or "" for cell in row] for row in cells] == rows
-    facts = dict(row[:2] for row in book.worksheets[1].iter_rows(values_only=True))
+    cells = [["" if cell is None else cell for cell in row] for row in book.worksheets[0].iter_rows(values_only=True)]
+    start = cells.index(rows[0])
+    assert [row[0] for row in rows[1:]] == [row[0] for row in cells[start + 1 :]] == ANNEX_A
+    assert cells[start:] == rows
+    facts = dict(row[:2] for row in book["Summary"].iter_rows(values_only=True))
     assert facts["Requirements"] == 93
     assert facts["Framework"] == report["framework"]["name"]
 
@@ -81,5 +81,6 @@ def test_a_spreadsheet_program_opens_it(client: TestClient, tmp_path: Path) -> N
     )
     read = list(csv.reader((tmp_path / "statement.csv").read_text("utf-8").splitlines(keepends=True)))
     written = list(csv.reader(statement(client, "csv").decode("utf-8-sig").splitlines(keepends=True)))
-    assert [row[0] for row in read[1:]] == ANNEX_A
-    assert read == written
+    start = read.index(written[0])
+    assert [row[0] for row in read[start + 1 :]] == ANNEX_A
+    assert read[start:] == written

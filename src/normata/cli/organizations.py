@@ -122,7 +122,9 @@ def rename_organization(
     from normata.identity.organizations import commands as organization_life
 
     require_name(name)
-    row: Any = changed(database, lambda unit: organization_life.change(unit, find(unit, organization), name=name))
+    row: Any = changed(
+        database, lambda unit: organization_life.change(unit, find(unit, organization), name=name.strip())
+    )
     echo(f"{row.slug}: {row.name}")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -19,17 +19,32 @@ if TYPE_CHECKING:
 
 _SHOWN = 40  # rows of a table on a terminal
 
-_Kind = Literal["gaps", "soa"]
+
+class _Kind(NamedTuple):
+    """A report: its name, and the further frameworks of a statement, as they were named."""
+
+    name: Literal["gaps", "soa"]
+    others: tuple[str, ...] = ()
+
 
 OrganizationArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")]
 FrameworkArgument = Annotated[
     str, typer.Argument(metavar="FRAMEWORK", help="A framework that it has adopted, by id, slug or identifier.")
 ]
-FormatOption = Annotated[
-    Literal["json", "csv", "xlsx"] | None,
+_FORMAT = typer.Option(
+    "--format",
+    help="The format. Default: by the ending of the output file, else a short table.",
+    show_default=False,
+)
+FormatOption = Annotated[Literal["json", "csv", "xlsx"] | None, _FORMAT]
+StatementFormatOption = Annotated[Literal["json", "csv", "xlsx", "pdf"] | None, _FORMAT]
+OthersOption = Annotated[
+    list[str] | None,
     typer.Option(
-        "--format",
-        help="The format. Default: by the ending of the output file, else a short table.",
+        "--with",
+        metavar="FRAMEWORK",
+        help="A further framework that it has adopted: its requirements that apply are necessary controls, too. Repeat"
+        " it for several.",
         show_default=False,
     ),
 ]
@@ -49,20 +64,24 @@ def gaps(
     database: DatabaseOption = None,
 ) -> None:
     """Report the gaps of a framework, the worst first, and what would close them."""
-    _report("gaps", organization, framework, wanted, output, force=force, database=database)
+    _report(_Kind("gaps"), organization, framework, wanted, output, force=force, database=database)
 
 
 def soa(
     organization: OrganizationArgument,
     framework: FrameworkArgument,
     *,
-    wanted: FormatOption = None,
+    others: OthersOption = None,
+    wanted: StatementFormatOption = None,
     output: OutputOption = None,
     force: ForceOption = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Report the statement of applicability of a framework (ISO/IEC 27001, 6.1.3 d)."""
-    _report("soa", organization, framework, wanted, output, force=force, database=database)
+    """Report the statement of applicability of a framework (ISO/IEC 27001, 6.1.3 d).
+
+    A PDF needs the extra normata[pdf].
+    """
+    _report(_Kind("soa", tuple(others or ())), organization, framework, wanted, output, force=force, database=database)
 
 
 def _report(
@@ -75,12 +94,15 @@ def _report(
     force: bool,
     database: str | None,
 ) -> None:
-    from normata.reports.operations import APPLICABILITY, GAPS
+    from normata.reports import statement
+    from normata.reports.operations import GAPS
 
-    formats = {"gaps": GAPS, "soa": APPLICABILITY}[kind]
-    name = wanted or _format_of(output)
-    if name == "xlsx" and output is None and sys.stdout.isatty():
-        fail("a workbook cannot be printed to a terminal; use --output with a file name", code=2)
+    formats = {"gaps": GAPS, "soa": statement.FORMATS}[kind.name]
+    name = wanted or _format_of(output, formats.by_name)
+    if name is not None and not formats.by_name[name].is_there():
+        fail(f"{name} needs normata[{formats.by_name[name].extra}]; install it, or choose another format", code=2)
+    if name in ("xlsx", "pdf") and output is None and sys.stdout.isatty():
+        fail(f"{name} cannot be printed to a terminal; use --output with a file name", code=2)
     if output is not None:
         output_files.require_replaceable(output, force=force)  # check before the work, not after it
     report = formats.present(_read(kind, organization, framework, database))
@@ -102,24 +124,26 @@ def _read(kind: _Kind, organization: str, framework: str, database: str | None) 
     from normata.reports.gaps import read_gaps
     from normata.reports.report_header import find_adopted
 
-    read = {"gaps": read_gaps, "soa": read_applicability}[kind]
-
     def work(transaction: Transaction) -> Any:
         organization_id = find(transaction, organization)
-        return read(transaction, organization_id, find_adopted(transaction, organization_id, framework))
+        framework_id = find_adopted(transaction, organization_id, framework)
+        if kind.name == "gaps":
+            return read_gaps(transaction, organization_id, framework_id)
+        others = [find_adopted(transaction, organization_id, one) for one in kind.others]
+        return read_applicability(transaction, organization_id, framework_id, others)
 
     with opened(database, create=False) as source:
         return source.read_now(work)
 
 
-def _format_of(output: Path | None) -> FormatName | None:
+def _format_of(output: Path | None, known: Collection[FormatName]) -> FormatName | None:
     """The format by the extension of a file; None if there is no file."""
     if output is None:
         return None
-    known: Mapping[str, FormatName] = {".json": "json", ".csv": "csv", ".xlsx": "xlsx"}
-    found = known.get(output.suffix.lower())
+    found = next((name for name in known if output.suffix.lower() == f".{name}"), None)
     if found is None:
-        fail(f"{output} has no known extension; use --format json, csv or xlsx", code=2)
+        *names, last = known
+        fail(f"{output} has no known extension; use --format {', '.join(names)} or {last}", code=2)
     return found
 
 
@@ -136,25 +160,33 @@ def _print(content: bytes) -> None:
 
 def _show(report: Mapping[str, Any]) -> None:
     framework, counts = report["framework"], report["counts"]
-    covered = ", ".join(f"{count} {status.upper()}" for status, count in counts["effective"].items())
+    covered = _covered(counts)
     baseline = f", {report['baseline']['name']}" if report["baseline"] else ""
     echo(f"{framework['identifier']} {framework['name']}{baseline}, {report['organization']['name']}")
     echo(f"{counts['applicable']} controls apply ({covered}), {counts['notApplicable']} do not")
     if "gaps" in report:
         _print_table(("Identifier", "Covered", "Mandatory", "Name", "Closed by"), map(_gap, report["gaps"]))
     else:
-        if others := report["otherRequirements"]:
-            echo(_outside(others))
-        titles = ("Identifier", "Applies", "Assessed", "Covered", "Name", "Objections")
+        for line in _sections(report):
+            echo(line)
+        titles = ("Identifier", "Applies", "Implemented", "Covered", "Name", "Objections")
         _print_table(titles, map(_entry, report["controls"]))
 
 
-def _outside(others: Mapping[str, Any]) -> str:
-    counts = others["counts"]
-    covered = ", ".join(f"{count} {status.upper()}" for status, count in counts["effective"].items())
-    excluded = ", ".join(f"{one['identifier']} {one['name']}" for one in others["excluded"])
-    line = f"{counts['requirements']} other requirements are outside of the statement ({covered})"
-    return line + (f"; mandatory, and excluded nevertheless: {excluded}" if excluded else "")
+def _sections(report: Mapping[str, Any]) -> Iterator[str]:
+    """The sections besides the table, a line each."""
+    mandatory, others = report["mandatory"], report["otherRequirements"]
+    if mandatory["requirements"]:
+        excluded = [one for one in mandatory["requirements"] if not one["isApplicable"]]
+        named = ", ".join(f"{one['identifier']} {one['name']}" for one in excluded)
+        line = f"Mandatory requirements: {mandatory['counts']['requirements']} ({_covered(mandatory['counts'])})"
+        yield line + (f"; excluded nevertheless: {named}" if named else "")
+    if others:
+        yield f"Outside of the statement: {others['counts']['requirements']} ({_covered(others['counts'])})"
+
+
+def _covered(counts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{count} {status.upper()}" for status, count in counts["effective"].items())
 
 
 def _gap(gap: Mapping[str, Any]) -> tuple[str, ...]:
@@ -171,10 +203,12 @@ def _gap(gap: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    from normata.reports.applicability_sheets import implemented
+
     return (
         entry["identifier"],
         "yes" if entry["isApplicable"] else "no",
-        entry["coverageStatus"] if entry["isAssessed"] else "",
+        implemented(entry) or "",
         entry["effectiveCoverageStatus"],
         entry["name"],
         ", ".join(one.replace("_", " ").lower() for one in entry["objections"]),

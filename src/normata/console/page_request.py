@@ -83,6 +83,10 @@ class PageRequest:
         """The parameters of the query; the last value of a repeated one."""
         return self.request.query_params
 
+    def values(self, name: str) -> list[str]:
+        """All values of a parameter of the query that may be repeated, but empty ones."""
+        return [value for value in self.request.query_params.getlist(name) if value]
+
     @property
     def address(self) -> str:
         """The client's IP address; empty if it is unknown."""

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from normata.core.db.types import text
 from normata.core.http.roles import Role, TokenScope
 from normata.core.schema.addresses import email_key
-from normata.core.schema.fields import Email, Identifier, Name, Slug, Timestamp
+from normata.core.schema.fields import Email, Identifier, Name, Slug, Text, Timestamp
 from normata.core.schema.table import CODED, Table, defaults_to, derived, foreign_key
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64), info=CODED)]
@@ -62,6 +62,7 @@ class Organization(Table):
     slug: Mapped[Slug] = mapped_column(unique=True)
     removed_at: Mapped[Timestamp | None]
     stale_assessments: Mapped[StaleAssessments] = mapped_column(server_default="FLAG", info={"default": "FLAG"})
+    scope: Mapped[Text | None]  # what its management system is about (ISO/IEC 27001, 4.3)
 
     __table_args__ = ({"info": {"organization_column": "id"}},)
 

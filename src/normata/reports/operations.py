@@ -11,21 +11,17 @@ from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery
 from normata.frameworks.model import Framework
 from normata.reports import summary
-from normata.reports.applicability import (
-    Applicability,
-    StatementOfApplicability,
-    read_applicability,
-)
+from normata.reports.examples import COUNTS, FRAMEWORK_ID, HEAD, IDENTITIES, counts
 from normata.reports.gaps import GapReport, Gaps, read_gaps
 from normata.reports.plan import MAX_STEPS, GapPlan, PlanQuery, read_plan
 from normata.reports.sheets import (
-    applicability_sheet,
     conflicts_sheet,
     file_name,
     gaps_sheet,
     next_steps_sheet,
     summary_sheet,
 )
+from normata.reports.statement import STATEMENT
 from normata.reports.tables import as_csv, as_xlsx
 
 _GAPS_BOOK = (gaps_sheet, next_steps_sheet, conflicts_sheet, summary_sheet)
@@ -40,67 +36,7 @@ GAPS = Formats(
     },
 )
 
-APPLICABILITY = Formats(
-    present=Applicability.wire,
-    file_name=lambda report: file_name(report, "statement-of-applicability"),
-    by_name={
-        "json": JSON,
-        "csv": csv(lambda report: as_csv(applicability_sheet(report))),
-        "xlsx": xlsx(lambda report: as_xlsx([applicability_sheet(report), summary_sheet(report)])),
-    },
-)
-
-_ID = "The id of a framework that the organization has adopted."
-
-_HEAD: dict[str, Any] = {
-    "organization": {"id": "org-harbourlight", "name": "Harbourlight Logistics", "slug": "harbourlight"},
-    "framework": {
-        "id": "iso-27001-2022",
-        "name": "ISO/IEC 27001:2022",
-        "identifier": "ISO-27001",
-        "slug": "iso-27001",
-        "version": "2022",
-    },
-    "baseline": None,
-}
-
-
-def _counts(
-    requirements: int, excluded: int, unassessed: int, indirect: int, statuses: tuple[int, ...]
-) -> dict[str, Any]:
-    """Counts; ``statuses`` are the assessed and the effective numbers at NONE, PARTIAL and FULL."""
-    names = ("none", "partial", "full")
-    return {
-        "requirements": requirements,
-        "applicable": requirements - excluded,
-        "notApplicable": excluded,
-        "withoutAssessment": unassessed,
-        "conflicts": 0,
-        "stale": 0,
-        "indirectlyCovered": indirect,
-        "assessed": dict(zip(names, statuses[:3], strict=True)),
-        "effective": dict(zip(names, statuses[3:], strict=True)),
-    }
-
-
-_COUNTS = _counts(93, 2, 31, 14, (7, 22, 31, 27, 30, 34))
-
-_IDENTITIES: dict[str, Any] = {
-    "control": {
-        "id": "nist-csf-2.0:PR.AA-01",
-        "identifier": "PR.AA-01",
-        "name": "Managed identities and credentials",
-        "slug": "pr-aa-01-managed-identities-and-credentials",
-        "framework": {
-            "id": "nist-csf-2.0",
-            "name": "NIST Cybersecurity Framework 2.0",
-            "identifier": "NIST-CSF-2.0",
-            "identifierColor": "#1D4F91",
-        },
-    },
-    "effectiveCoverageStatus": "PARTIAL",
-}
-_STEP = _IDENTITIES | {"closes": 1, "lifts": 4}
+_STEP = IDENTITIES | {"closes": 1, "lifts": 4}
 _GAP = {
     "id": "iso-27001-2022:A.5.11",
     "identifier": "A.5.11",
@@ -112,11 +48,11 @@ _GAP = {
     "coverageGap": "Nobody asks for the badges of contractors.",
     "stale": [],
     "effectiveCoverageStatus": "NONE",
-    "suggestions": [_IDENTITIES | {"matchLevel": "FULL", "wouldBecome": "FULL", "lifts": 4}],
+    "suggestions": [IDENTITIES | {"matchLevel": "FULL", "wouldBecome": "FULL", "lifts": 4}],
 }
 
 _PLANNED = {
-    "control": _IDENTITIES["control"],
+    "control": IDENTITIES["control"],
     "effectiveCoverageStatus": "PARTIAL",
     "closes": 1,
     "improves": 1,
@@ -138,7 +74,7 @@ _PLANNED = {
             ],
         },
         {
-            "framework": _IDENTITIES["control"]["framework"],
+            "framework": IDENTITIES["control"]["framework"],
             "closes": 1,
             "closed": [
                 {
@@ -153,34 +89,6 @@ _PLANNED = {
     ],
     "effective": {"none": 26, "partial": 30, "full": 35},
     "effectiveEverywhere": {"none": 96, "partial": 48, "full": 53},
-}
-
-_ENTRY = {
-    "id": "iso-27001-2022:A.5.16",
-    "identifier": "A.5.16",
-    "name": "Identity management",
-    "parent": {"id": "iso-27001-2022:A.5", "identifier": "A.5", "name": "Organizational controls"},
-    "isMandatory": False,
-    "isApplicable": True,
-    "reasons": ["RISK_TREATMENT", "CONTRACTUAL"],
-    "justification": None,
-    "excludedBy": None,
-    "outsideOfBaseline": None,
-    "isAssessed": True,
-    "coverageStatus": "NONE",
-    "coverageGap": None,
-    "stale": [],
-    "effectiveCoverageStatus": "PARTIAL",
-    "isIndirectlyCovered": True,
-    "coveredBy": [
-        {
-            "id": "match:PR.AA-01--A.5.16",
-            "matchLevel": "PARTIAL",
-            "matchedControl": _IDENTITIES["control"],
-            "effectiveCoverageStatus": "FULL",
-        }
-    ],
-    "objections": [],
 }
 
 
@@ -206,21 +114,21 @@ assessment (`assessed`, and `withoutAssessment`), by effective coverage (`effect
 is stale (`stale`). Every category has the same counts, of all requirements below it. A requirement without a category
 is only in the counts of the framework.""",
         about=Framework,
-        id_description=_ID,
+        id_description=FRAMEWORK_ID,
         query=OrganizationQuery,
         build=lambda transaction, request: summary.summary(transaction, request.organization_id, request.id),
         answer=summary.FrameworkCoverage,
         answer_description="The counts.",
-        example=_HEAD
+        example=HEAD
         | {
-            "counts": _COUNTS,
+            "counts": COUNTS,
             "categories": [
                 {
                     "id": "iso-27001-2022:A.5",
                     "identifier": "A.5",
                     "name": "Organizational controls",
                     "parentId": None,
-                    "counts": _counts(37, 1, 9, 8, (4, 9, 14, 9, 11, 16)),
+                    "counts": counts(37, 1, 9, 8, (4, 9, 14, 9, 11, 16)),
                 }
             ],
         },
@@ -244,14 +152,14 @@ direct effects are reported, so every entry can be checked against its match.
 
 The CSV has the table of the gaps; the workbook (XLSX) also has the next steps, the conflicts and the counts.""",
         about=Framework,
-        id_description=_ID,
+        id_description=FRAMEWORK_ID,
         query=FormatQuery,
         build=lambda transaction, request: read_gaps(transaction, request.organization_id, request.id),
         formats=GAPS,
         is_long=True,
         answer=GapReport,
         answer_description="The gaps.",
-        example=_HEAD | {"counts": _COUNTS, "nextSteps": [_STEP], "gaps": [_GAP], "conflicts": []},
+        example=HEAD | {"counts": COUNTS, "nextSteps": [_STEP], "gaps": [_GAP], "conflicts": []},
     ),
     ReadOperation(
         path="/frameworks/{id}/gaps/plan/",
@@ -272,67 +180,19 @@ every adopted framework (`effects`), and how far the requirements are covered af
 once the controls are assessed so, as long as nothing else changes. Each step is the best next one; a plan that looks
 further ahead may need fewer of them.""",
         about=Framework,
-        id_description=_ID,
+        id_description=FRAMEWORK_ID,
         query=PlanQuery,
         build=_plan,
         is_long=True,
         answer=GapPlan,
         answer_description="The plan.",
-        example=_HEAD
+        example=HEAD
         | {
-            "effective": _COUNTS["effective"],
+            "effective": COUNTS["effective"],
             "effectiveEverywhere": {"none": 97, "partial": 48, "full": 51},
             "steps": [_PLANNED],
             "isComplete": True,
         },
     ),
-    ReadOperation(
-        path="/frameworks/{id}/statement-of-applicability/",
-        operation_id="getStatementOfApplicability",
-        tag="Reports",
-        summary="Report the statement of applicability",
-        description="""\
-The statement of applicability of a framework that the organization has adopted (ISO/IEC 27001, 6.1.3 d): every
-requirement of the framework's table of applicability, in catalog order, with whether it applies and why, its assessed
-and its effective status, its gap, and the matches that cover it.
-
-The table of ISO/IEC 27001 is Annex A. Requirements outside of it, such as the clauses 4 to 10, are not in the
-statement: `otherRequirements` counts them, and names mandatory ones that are excluded. A framework without such a table
-has all its requirements in the statement.
-
-`coveredBy` has the matches of the shortest proofs, so no control supports itself. `objections` has the
-violations of the standard: `EXCLUDED_WITHOUT_JUSTIFICATION`, `INCLUDED_WITHOUT_JUSTIFICATION` (neither
-reasons nor a justification), `APPLICABLE_WITHOUT_STATUS` (the organization has not assessed the control),
-`MANDATORY_EXCLUDED` (a mandatory control was excluded), `CONFLICTING` (the assessment cannot be right beside what
-matches say).
-
-The CSV has the table of the controls; the workbook (XLSX) also has the counts. The same data give the same bytes in
-every format, whenever they are requested.""",
-        about=Framework,
-        id_description=_ID,
-        query=FormatQuery,
-        build=lambda transaction, request: read_applicability(transaction, request.organization_id, request.id),
-        formats=APPLICABILITY,
-        is_long=True,
-        answer=StatementOfApplicability,
-        answer_description="The statement of applicability.",
-        example=_HEAD
-        | {
-            "applicabilityPrefix": "A.",
-            "counts": _COUNTS,
-            "objections": {
-                "excludedWithoutJustification": 0,
-                "includedWithoutJustification": 12,
-                "applicableWithoutStatus": 31,
-                "mandatoryExcluded": 0,
-                "conflicting": 0,
-            },
-            "controls": [_ENTRY],
-            "otherRequirements": {
-                "mandatory": 30,
-                "counts": _counts(30, 0, 2, 0, (0, 5, 23, 2, 5, 23)),
-                "excluded": [],
-            },
-        },
-    ),
+    STATEMENT,
 )

@@ -52,15 +52,17 @@ class NotAdopted(CommandError):
 class ReportHeader(NamedTuple):
     """An organization and one of its frameworks as wire values, and references to all frameworks that it has adopted.
 
-    The references are by id, in the order of lists. ``applicability_prefix`` is what identifiers begin with in the
-    framework's table of applicability, null if it has none.
+    The references are by id, in the order of lists. ``prefixes`` are what identifiers begin with in the tables of
+    applicability of the adopted frameworks that have one. ``scope`` is what the organization's management system is
+    about.
     """
 
     organization: Mapping[str, Any]
     framework: Mapping[str, Any]
     adopted: Mapping[str, Mapping[str, Any]]
     baseline: Mapping[str, Any] | None
-    applicability_prefix: str | None
+    prefixes: Mapping[str, str]
+    scope: str | None
 
     def wire(self) -> dict[str, Any]:
         """The members of :class:`Report`."""
@@ -85,13 +87,14 @@ def read_report_header(transaction: Transaction, organization_id: str, framework
     }
     fields = ("id", "name", "identifier", "slug", "version")
     return ReportHeader(
-        organization._asdict(),
+        {field: getattr(organization, field) for field in ("id", "name", "slug")},
         {field: getattr(about, field) for field in fields},
         adopted,
         None
         if about.baseline_id is None
         else {name: getattr(about, f"baseline_{name}") for name in ("id", "identifier", "name")},
-        about.applicability_prefix,
+        {row.id: row.applicability_prefix for row in rows if row.applicability_prefix},
+        organization.scope,
     )
 
 
@@ -133,4 +136,6 @@ _ADOPTED = (
     .where(FrameworkAdoption.organization_id == _ORGANIZATION)
     .order_by(Framework.identifier_key, Framework.id)
 )
-_NAMED = select(Organization.id, Organization.name, Organization.slug).where(Organization.id == _ORGANIZATION)
+_NAMED = select(Organization.id, Organization.name, Organization.slug, Organization.scope).where(
+    Organization.id == _ORGANIZATION
+)

@@ -6,7 +6,7 @@ own, and are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, func, literal, select, true
@@ -20,6 +20,7 @@ from normata.frameworks.baseline_model import Baseline
 from normata.frameworks.baselines import leaves_out
 from normata.frameworks.counting import applies, assessed_status, is_requirement
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, FrameworkAdoption
+from normata.identity.model import Membership, User
 
 ORGANIZATION: BindParameter[str] = bindparam("organization")
 FRAMEWORK: BindParameter[str] = bindparam("framework")
@@ -28,6 +29,16 @@ FRAMEWORK: BindParameter[str] = bindparam("framework")
 def read_requirements(transaction: Transaction, organization_id: str, framework_id: str) -> list[Any]:
     """The requirements of a framework that the organization has adopted, in catalog order, in one statement."""
     return transaction.rows(_REQUIREMENTS, {"organization": organization_id, "framework": framework_id})
+
+
+def read_with_owners(transaction: Transaction, organization_id: str, frameworks: Sequence[str]) -> list[Any]:
+    """The requirements of several adopted frameworks, in this order and then in catalog order, in one statement.
+
+    Each also has its note and who is responsible for it.
+    """
+    rows = transaction.rows(_WITH_OWNERS, {"organization": organization_id, "frameworks": frameworks})
+    rank = {framework_id: number for number, framework_id in enumerate(frameworks)}
+    return sorted(rows, key=lambda row: (rank[row.framework_id], row.position, row.id))
 
 
 def read_conflicts(transaction: Transaction, organization_id: str, framework_id: str) -> list[Any]:
@@ -75,7 +86,7 @@ HAS_CHILDREN = select(literal(1)).where(_child.parent_id == Control.id).exists()
 IS_REQUIREMENT = is_requirement()
 
 _parent = aliased(Control, name="parent")
-_CONTROLS = (
+_ALL = (
     select(
         Control.id,
         Control.identifier,
@@ -109,8 +120,21 @@ _CONTROLS = (
     .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
     .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
     .outerjoin(_parent, _parent.id == Control.parent_id)
-    .where(Control.framework_id == FRAMEWORK)
-    .order_by(Control.position, Control.id)
 )
+_CONTROLS = _ALL.where(Control.framework_id == FRAMEWORK).order_by(Control.position, Control.id)
 _REQUIREMENTS = _CONTROLS.where(IS_REQUIREMENT)
+# What a statement of applicability also shows, of several frameworks.
+_WITH_OWNERS = (
+    _ALL.add_columns(
+        Control.framework_id,
+        Control.position,
+        ControlCoverage.id.label("assessment_id"),
+        ControlCoverage.note,
+        ControlCoverage.owner_id,
+        User.name.label("owner_name"),
+    )
+    .outerjoin(Membership, Membership.id == ControlCoverage.owner_id)
+    .outerjoin(User, User.id == Membership.user_id)
+    .where(Control.framework_id.in_(bindparam("frameworks", expanding=True)), IS_REQUIREMENT)
+)
 _CONFLICTS = _CONTROLS.where(EffectiveCoverage.conflict.is_not(None))

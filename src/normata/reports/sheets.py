@@ -51,26 +51,9 @@ def next_steps_sheet(report: Mapping[str, Any]) -> Sheet:
     return Sheet("Next steps", columns, map(_step, report["nextSteps"]))
 
 
-def applicability_sheet(report: Mapping[str, Any]) -> Sheet:
-    """A row for each control of the statement of applicability."""
-    columns = (
-        *_CONTROL,
-        Column("Applicable", 11),
-        Column("Reasons", 24),
-        Column("Justification", 40),
-        Column("Assessed status", 15),
-        Column("Effective status", 16),
-        Column("Gap", 40),
-        Column("Covered by", 40),
-        Column("Objections", 34),
-        _STALE,
-    )
-    return Sheet("Statement of applicability", columns, map(_entry, report["controls"]))
-
-
 def summary_sheet(report: Mapping[str, Any]) -> Sheet:
     """The head of the report, and its counts, one per row."""
-    return Sheet("Summary", (Column("What", 34), Column("Value", 40)), _facts(report))
+    return Sheet("Summary", (Column("What", 34), Column("Value", 40)), facts(report))
 
 
 def file_name(report: Mapping[str, Any], kind: str) -> str:
@@ -85,7 +68,7 @@ def _gap(gap: Mapping[str, Any]) -> tuple[Cell, ...]:
         gap["coverageStatus"],
         gap["coverageGap"],
         "\n".join(map(_suggestion, gap["suggestions"])),
-        _stale(gap),
+        stale_reasons(gap),
     )
 
 
@@ -99,23 +82,28 @@ def _conflict(conflict: Mapping[str, Any]) -> tuple[Cell, ...]:
         conflict["coverageStatus"],
         conflict["coverageGap"],
         _AGAINST[conflict["conflict"]],
-        _stale(conflict),
+        stale_reasons(conflict),
     )
 
 
 _REASONS = {"REVIEW_OVERDUE": "its review is overdue", "WORDING_CHANGED": "the control is worded otherwise"}
 
 
-def _stale(item: Mapping[str, Any]) -> str:
+def stale_reasons(item: Mapping[str, Any]) -> str:
     """Why an assessment is stale, each reason with the day since which it is."""
-    return "\n".join(f"{_REASONS[one['reason']]}, since {one['since'][: len('2026-11-20')]}" for one in item["stale"])
+    return "\n".join(f"{_REASONS[one['reason']]}, since {day(one['since'])}" for one in item["stale"])
+
+
+def day(moment: str) -> str:
+    """The day of a moment, in UTC."""
+    return moment[: len("2026-11-20")]
 
 
 def _suggestion(suggestion: Mapping[str, Any]) -> str:
     verb = "closes it" if suggestion["wouldBecome"] == "FULL" else "makes it PARTIAL"
     others = suggestion["lifts"] - 1
     also = f", and lifts {others} other{'' if others == 1 else 's'}" if others else ""
-    return f"{_named(suggestion['control'])}: {verb}{also}"
+    return f"{named(suggestion['control'])}: {verb}{also}"
 
 
 def _step(step: Mapping[str, Any]) -> tuple[Cell, ...]:
@@ -130,44 +118,19 @@ def _step(step: Mapping[str, Any]) -> tuple[Cell, ...]:
     )
 
 
-def _entry(entry: Mapping[str, Any]) -> tuple[Cell, ...]:
-    return (
-        *_control(entry),
-        entry["isApplicable"],
-        ", ".join(entry["reasons"]),
-        _why(entry),
-        entry["coverageStatus"],
-        entry["effectiveCoverageStatus"],
-        entry["coverageGap"],
-        "\n".join(map(_covering, entry["coveredBy"])),
-        ", ".join(entry["objections"]),
-        _stale(entry),
-    )
-
-
-def _why(entry: Mapping[str, Any]) -> str | None:
-    baseline = entry["outsideOfBaseline"]
-    justification: str | None = entry["justification"]
-    if justification or baseline is None or entry["isApplicable"]:
-        return justification
-    return f"Outside of the baseline {baseline['identifier']}"
-
-
-def _covering(match: Mapping[str, Any]) -> str:
-    return f"{_named(match['matchedControl'])}: {match['matchLevel']} match, {match['effectiveCoverageStatus']}"
-
-
 def _control(item: Mapping[str, Any]) -> tuple[Cell, ...]:
     parent = item["parent"]
     category = f"{parent['identifier']} {parent['name']}" if parent else None
     return item["identifier"], item["name"], category, item["isMandatory"]
 
 
-def _named(control: Mapping[str, Any]) -> str:
+def named(control: Mapping[str, Any]) -> str:
+    """A control of another framework, by what people know it by."""
     return f"{control['framework']['identifier']} {control['identifier']} {control['name']}"
 
 
-def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
+def facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
+    """The head of a report and its counts: labels and values."""
     framework, counts = report["framework"], report["counts"]
     yield "Organization", report["organization"]["name"]
     yield "Framework", framework["name"]
@@ -185,18 +148,3 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
     for sort in ("assessed", "effective"):
         for status, count in counts[sort].items():
             yield f"{sort.title()} {status.upper()}", count
-    if others := report.get("otherRequirements"):
-        yield "Table of applicability", f"identifiers that begin with {report['applicabilityPrefix']}"
-        yield "Requirements outside of it", others["counts"]["requirements"]
-        yield "Outside of it, mandatory", others["mandatory"]
-        for status, count in others["counts"]["effective"].items():
-            yield f"Outside of it, effective {status.upper()}", count
-        for entry in others["excluded"]:
-            yield "Outside of it, mandatory and excluded", f"{entry['identifier']} {entry['name']}"
-    if "objections" in report:
-        objections = report["objections"]
-        yield "Excluded without justification", objections["excludedWithoutJustification"]
-        yield "Included without justification", objections["includedWithoutJustification"]
-        yield "Applicable without status", objections["applicableWithoutStatus"]
-        yield "Mandatory and excluded", objections["mandatoryExcluded"]
-        yield "Conflicting", objections["conflicting"]

@@ -121,17 +121,25 @@ def test_a_plan_says_what_to_assess_in_which_order(readers: People) -> None:
 
 
 def test_the_statement_of_applicability_has_every_control(readers: People) -> None:
+    """What is mandatory stands apart, and what applies of further frameworks follows if the address names them."""
     said = text_of(readers["viewer"].get(f"{MOON}statement-of-applicability/"))
-    assert "Statement of Applicability 12" in said
+    assert "Statement of Applicability 6" in said
     assert all(f"moon control {number} " in said for number in range(1, 13))
-    assert "12 included without a reason, 12 not assessed" in said
+    assert "6 included without a reason, 6 not assessed" in said
+    assert "Mandatory requirements 6" in said
+    page = readers["viewer"].get(f"{MOON}statement-of-applicability/?otherFrameworkIds=fw-sun")
+    assert "Statement of Applicability 12" in text_of(page)
+    assert "A.3 SUN-2 sun control 3" in text_of(page)
+    (pdf,) = (link for link in Parsed(page).links if "format=pdf" in link)
+    assert readers["viewer"].get(pdf).content.startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("report", ["gaps", "statement-of-applicability"])
 def test_reports_are_files(report: str, readers: People) -> None:
     page = readers["viewer"].get(f"{MOON}{report}/")
-    links = [link for link in Parsed(page).links if "/file/" in link]
-    assert [link.partition("=")[2] for link in links] == ["csv", "xlsx", "json"]
+    links = sorted(link for link in Parsed(page).links if "/file/" in link)
+    names = ["csv", "json", *(["pdf"] if report != "gaps" else []), "xlsx"]
+    assert [link.partition("=")[2] for link in links] == names
     api = readers.instance.client
     query = {"organizationId": ALPHA_ID}
     for link in links:
@@ -142,8 +150,8 @@ def test_reports_are_files(report: str, readers: People) -> None:
         assert answer.headers["content-disposition"] == theirs.headers["content-disposition"]
         assert answer.headers["content-type"] == theirs.headers["content-type"]
     rows = list(csv.reader(io.StringIO(readers["viewer"].get(links[0]).text)))
-    assert len(rows) > 10
-    assert is_refused(readers["viewer"].get(f"{MOON}{report}/file/?format=pdf"), status=400)
+    assert len(rows) > 6
+    assert is_refused(readers["viewer"].get(f"{MOON}{report}/file/?format=odt"), status=400)
 
 
 def test_the_crosswalk_counts_both_ways(readers: People) -> None:

@@ -350,15 +350,15 @@ class OrganizationRequest(PageRequest):
             **values,
         )
 
-    async def file(self, operation_id: str, row_id: str) -> Response:
+    async def file(self, operation_id: str, row_id: str, **query: Sequence[str]) -> Response:
         """A report as a file to download, in the format that the address names. Raises the errors of the operation."""
         operation = self.console.operations[operation_id]
         assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
         assert operation.formats is not None  # noqa: S101 - as above
-        query, _ = self._query_of(operation, {"format": self.query.get("format", "")})
-        chosen = operation.formats.choose(query, b"")
+        read_query, _ = self._query_of(operation, {**query, "format": self.query.get("format", "")})
+        chosen = operation.formats.choose(read_query, b"")
         ((_, request),) = self._requests([ApiQuery(operation_id, id=row_id)])
-        request = replace(request, query=query)
+        request = replace(request, query=read_query)
         async with self._turn([(operation, request)]):
             read = await self.console.services.database.read(
                 lambda transaction: operation.build(transaction, request),

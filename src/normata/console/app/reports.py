@@ -12,6 +12,7 @@ from starlette.responses import Response
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import text
+from normata.reports.statement import FORMATS, OTHERS
 
 _FEW = 200  # rows; rendering them takes a few milliseconds
 _LENGTHS = ("12", "25", "50")  # numbers of steps of a plan
@@ -37,9 +38,24 @@ async def show_plan(page_request: OrganizationRequest) -> Response:
 
 
 async def show_applicability(page_request: OrganizationRequest) -> Response:
-    """The statement of applicability of a framework."""
-    report = await page_request.ask_one(ApiQuery("getStatementOfApplicability", id=page_request.param("id")))
-    return await _page(page_request, "app/applicability.html", report["controls"], report=report)
+    """The statement of applicability of a framework, with the necessary controls of further ones."""
+    framework_id, others = page_request.param("id"), page_request.values(OTHERS)
+    report, adopted = await page_request.ask(
+        ApiQuery("getStatementOfApplicability", {OTHERS: others}, id=framework_id),
+        ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
+    )
+    rows = [*report["controls"], *report["mandatory"]["requirements"]]
+    return await _page(
+        page_request,
+        "app/applicability.html",
+        rows,
+        report=report,
+        objected=[one for one in rows if one["objections"]],
+        others=others,
+        further=[(one["id"], one["identifier"]) for one in adopted["items"] if one["id"] != framework_id],
+        frameworks={one["id"]: one["identifier"] for one in report["otherFrameworks"]},
+        formats=[name for name, one in FORMATS.by_name.items() if one.is_there()],
+    )
 
 
 async def _page(page_request: OrganizationRequest, template: str, rows: Sequence[Any], **values: Any) -> Response:
@@ -55,4 +71,5 @@ async def gaps_file(page_request: OrganizationRequest) -> Response:
 
 async def applicability_file(page_request: OrganizationRequest) -> Response:
     """The statement of applicability as a file to download."""
-    return await page_request.file("getStatementOfApplicability", page_request.param("id"))
+    others = page_request.values(OTHERS)
+    return await page_request.file("getStatementOfApplicability", page_request.param("id"), **{OTHERS: others})

@@ -11,11 +11,11 @@ from pydantic import Field
 
 from normata.core.http.content import Content
 from normata.core.http.negotiation import best_media_type
-from normata.core.http.problems import NotAcceptable
+from normata.core.http.problems import FieldFault, InvalidRequest, NotAcceptable
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import encode
 
-FormatName = Literal["json", "csv", "xlsx", "text"]
+FormatName = Literal["json", "csv", "xlsx", "pdf", "text"]
 ReportFormat = Literal["json", "csv", "xlsx"]
 
 
@@ -34,7 +34,8 @@ class Format:
 
     ``media_type`` is what ``Accept`` names, and ``parameters`` follow it in ``Content-Type``. ``render`` makes the
     bytes of a report in wire form. ``is_packed`` is true if compression would gain nothing. ``schema`` is that of the
-    body in OpenAPI; with ``is_text``, it has an example.
+    body in OpenAPI; with ``is_text``, it has an example. ``extra`` names the extra that a format needs, and
+    ``is_there`` whether it is installed.
     """
 
     media_type: str
@@ -43,7 +44,11 @@ class Format:
     is_packed: bool = False
     is_text: bool = True
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    extra: str = ""
+    is_there: Callable[[], bool] = lambda: True
 
+
+_BINARY = {"type": "string", "format": "binary"}
 
 JSON = Format(media_type="application/json", render=encode)
 
@@ -61,8 +66,20 @@ def plain(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
 def xlsx(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
     """A workbook of Office Open XML (ECMA-376)."""
     media_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-    schema = {"type": "string", "format": "binary"}
-    return Format(media_type=media_type, render=render, is_packed=True, is_text=False, schema=schema)
+    return Format(media_type=media_type, render=render, is_packed=True, is_text=False, schema=_BINARY)
+
+
+def pdf(render: Callable[[Mapping[str, Any]], bytes], extra: str, is_there: Callable[[], bool]) -> Format:
+    """A document of ISO 32000, if the extra that makes it is installed."""
+    return Format(
+        media_type="application/pdf",
+        render=render,
+        is_packed=True,
+        is_text=False,
+        schema=_BINARY,
+        extra=extra,
+        is_there=is_there,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,11 +97,16 @@ class Formats:
     @property
     def media_types(self) -> tuple[str, ...]:
         """What ``Accept`` may name."""
-        return tuple(one.media_type for one in self.by_name.values())
+        return tuple(one.media_type for one in self.by_name.values() if one.is_there())
 
     def choose(self, query: FormatQuery, accept: bytes) -> FormatName:
-        """The requested format. Raises NotAcceptable."""
+        """The requested format. Raises NotAcceptable, and InvalidRequest if it is not installed."""
         if query.format is not None:
+            chosen = self.by_name[query.format]
+            if not chosen.is_there():
+                message = f"is not available: this installation is without the extra normata[{chosen.extra}]"
+                fault = FieldFault(in_="query", name="format", code="unavailable", message=message, allowed=None)
+                raise InvalidRequest.of([fault])
             return query.format
         wanted = best_media_type(accept, self.media_types)
         if wanted is None:

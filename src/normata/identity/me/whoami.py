@@ -31,6 +31,18 @@ class OwnOrganization(Wire):
     role: Role = Field(description="What the caller may do there.")
 
 
+SCOPE = (
+    "What the organization's management system is about, in its own words (ISO/IEC 27001, 4.3); null if it has not said"
+    " so."
+)
+
+
+class OwnOrganizationDetails(OwnOrganization):
+    """An organization that the caller is a member of, with its scope."""
+
+    scope: str | None = Field(description=SCOPE)
+
+
 class Me(Wire):
     """Who makes the request, and with what."""
 
@@ -91,11 +103,12 @@ def list_own(transaction: Transaction, caller: Caller, query: OwnPageQuery) -> d
 def one_own(transaction: Transaction, caller: Caller, organization_id: str) -> dict[str, Any]:
     """One organization that the caller is a member of. Raises NotFound."""
     found = transaction.row(
-        _OWN, {"user": caller.user_id, "organizations": [organization_id] if organization_id in caller.roles else []}
+        _OWN_WITH_SCOPE,
+        {"user": caller.user_id, "organizations": [organization_id] if organization_id in caller.roles else []},
     )
     if found is None:
         raise NotFound
-    return as_wire(found)
+    return as_wire(found) | {"scope": found.scope}
 
 
 def as_wire(row: Any) -> dict[str, Any]:
@@ -119,6 +132,7 @@ _OWN = (
         _ORGANIZATION.c.id.in_(bindparam("organizations", expanding=True)),
     )
 )
+_OWN_WITH_SCOPE = _OWN.add_columns(_ORGANIZATION.c.scope)
 _ORDER = [_ORGANIZATION.c.name, _ORGANIZATION.c.id]
 _USER_ROW = select(
     _USER.c.email, _USER.c.name, _USER.c.organization_id, *(_USER.c[name] for name in Preferences._fields)

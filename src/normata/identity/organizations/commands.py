@@ -19,12 +19,14 @@ from normata.errors import CommandError, NotFound
 from normata.identity.authority import lock_members, require_role
 from normata.identity.model import Membership, Organization, User
 
+_CHANGEABLE = ("name", "stale_assessments", "scope")
+
 CREATION_WRITES = (insert_of(Organization),)
-CHANGE_WRITES = (update_of(Organization, "name", "stale_assessments"), *JOB_WRITES)
+CHANGE_WRITES = (update_of(Organization, *_CHANGEABLE), *JOB_WRITES)
 REMOVAL_WRITES = (update_of(Organization, "removed_at"), update_of(Membership, "removed_at"))
 
 LAPSES = "lapses"  # the job that lapses or reinstates assessments after the organization's setting has changed
-_NEW = {"removed_at": None, "stale_assessments": "FLAG"}
+_NEW = {"removed_at": None, "stale_assessments": "FLAG", "scope": None}
 
 
 def create(unit: UnitOfWork, organization_id: str, name: str, slug: str | None = None) -> Any:
@@ -48,22 +50,21 @@ def _slugs(name: str) -> Iterator[str]:
     yield from (f"{slug}-{number}" for number in count(2))
 
 
-def change(
-    unit: UnitOfWork, organization_id: str, *, name: str | None = None, stale_assessments: str | None = None
-) -> Any:
-    """Change an organization, and return its row. Raises NotFound and InsufficientRole.
+def change(unit: UnitOfWork, organization_id: str, **values: str | None) -> Any:
+    """Change columns of an organization, and return its row. Raises NotFound and InsufficientRole.
 
     A job then updates stale assessments, immediately.
     """
     before = _found(unit, organization_id)
     require_role(unit, organization_id, "admin")
-    new_name = before.name if name is None else name.strip()
-    stale = stale_assessments or before.stale_assessments
-    if (before.name, before.stale_assessments) == (new_name, stale):
+    after = {name: values.get(name, getattr(before, name)) for name in _CHANGEABLE}
+    if all(getattr(before, name) == value for name, value in after.items()):
         return before
-    row = unit.row(_CHANGE, {"organization": organization_id, "new_name": new_name, "new_stale": stale})
+    row: Any = unit.row(
+        _CHANGE, {"organization": organization_id} | {f"new_{name}": value for name, value in after.items()}
+    )
     _publish(unit, "update", before, row)
-    if stale != before.stale_assessments:
+    if row.stale_assessments != before.stale_assessments:
         schedule(unit, LAPSES, organization_id, "", unit.moment)
     return row
 
@@ -135,7 +136,7 @@ _CREATE = (
 _CHANGE = (
     update(_TABLE)
     .where(_IS_THIS)
-    .values(name=bindparam("new_name"), stale_assessments=bindparam("new_stale"))
+    .values({name: bindparam(f"new_{name}", type_=_TABLE.c[name].type) for name in _CHANGEABLE})
     .returning(*_TABLE.c)
 )
 _REMOVE = update(_TABLE).where(_IS_THIS).values(removed_at=_MOMENT).returning(*_TABLE.c)

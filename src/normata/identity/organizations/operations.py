@@ -10,7 +10,7 @@ from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
-from normata.core.schema.fields import Slug, Timestamp, VisibleEmail, VisibleName
+from normata.core.schema.fields import Slug, Text, Timestamp, VisibleEmail, VisibleName
 from normata.core.schema.paging import OwnPageQuery, Page, Query
 from normata.core.schema.wire import Input, Wire
 from normata.identity.invitations import invitations
@@ -41,6 +41,7 @@ class Organization(Wire):
     slug: str = Field(description="A readable name for addresses, unique among all organizations.")
     removed_at: Timestamp | None = Field(description="When it was removed; null while it is there.")
     stale_assessments: StaleAssessments = Field(description=_STALE_ASSESSMENTS)
+    scope: str | None = Field(description=whoami.SCOPE)
 
 
 class OrganizationCreated(Organization):
@@ -60,10 +61,11 @@ class OrganizationCreation(Input):
 
 
 class OrganizationPatch(Input):
-    """The changes of an organization. Omitted and null fields stay as they are."""
+    """The changes of an organization. Omitted fields stay as they are, and so do null ones; a null scope is removed."""
 
     name: Annotated[VisibleName | None, Field(description="The new name.")] = None
     stale_assessments: Annotated[StaleAssessments | None, Field(description=_STALE_ASSESSMENTS)] = None
+    scope: Annotated[Text | None, Field(description=whoami.SCOPE)] = None
 
 
 class _Made(NamedTuple):
@@ -80,12 +82,24 @@ def _create(unit: UnitOfWork, request: Request) -> _Made:
 
 def _change(unit: UnitOfWork, request: Request) -> Any:
     body: OrganizationPatch = request.body
-    return organization_life.change(unit, request.id, name=body.name, stale_assessments=body.stale_assessments)
+    values: dict[str, str | None] = {}
+    if body.name is not None:
+        values["name"] = body.name.strip()
+    if body.stale_assessments is not None:
+        values["stale_assessments"] = body.stale_assessments
+    if "scope" in body.model_fields_set:
+        values["scope"] = (body.scope or "").strip() or None
+    return organization_life.change(unit, request.id, **values)
 
 
 def _as_wire(row: Any) -> dict[str, Any]:
-    return {"id": row.id, "name": row.name, "slug": row.slug, "removedAt": row.removed_at} | {
-        "staleAssessments": row.stale_assessments
+    return {
+        "id": row.id,
+        "name": row.name,
+        "slug": row.slug,
+        "removedAt": row.removed_at,
+        "staleAssessments": row.stale_assessments,
+        "scope": row.scope,
     }
 
 
@@ -100,7 +114,9 @@ _ORGANIZATION: dict[str, Any] = {
     "slug": "harbourlight",
     "removedAt": None,
     "staleAssessments": "FLAG",
+    "scope": None,
 }
+_SCOPE = "Design, assembly and support of mobile robots in Hamburg and Gdańsk."
 
 OPERATIONS: tuple[Operation, ...] = (
     ListOperation(
@@ -131,9 +147,9 @@ member, or where the token is narrowed to another one.""",
         id_description=_ID,
         query=Query,
         build=lambda transaction, request: whoami.one_own(transaction, request.caller, request.id),
-        answer=whoami.OwnOrganization,
+        answer=whoami.OwnOrganizationDetails,
         answer_description="The organization.",
-        example=ORGANIZATION,
+        example=ORGANIZATION | {"scope": _SCOPE},
     ),
     ChangeOperation(
         http_method="POST",
@@ -165,6 +181,7 @@ organization by it.""",
             "slug": "brightleaf",
             "removedAt": None,
             "staleAssessments": "FLAG",
+            "scope": None,
             "invitation": SENT
             | {
                 "organizationId": "01a1f87c-691d-7204-a6da-d46c39e191fb",
@@ -181,22 +198,23 @@ organization by it.""",
         tag="Members",
         summary="Change an organization",
         description="""\
-Changes the name of an organization, or what becomes of stale assessments. Its slug stays, since addresses have it. All
-members see the new name with their next request. A change of `staleAssessments` is followed by a job within a minute:
-with `LAPSE` the assessments whose `reviewBy` has passed lapse, and with `FLAG` those that have lapsed count again.""",
+Changes the name of an organization, its scope, or what becomes of stale assessments. Its slug stays, since addresses
+have it. All members see the new name with their next request. A change of `staleAssessments` is followed by a job
+within a minute: with `LAPSE` the assessments whose `reviewBy` has passed lapse, and with `FLAG` those that have lapsed
+count again. A statement of applicability has the `scope` in its head; null removes it.""",
         role="admin",
         scope="admin",
         about=OrganizationTable,
         id_description=_ID,
         body=OrganizationPatch,
         body_required=True,
-        body_example={"name": "Harbourlight Robotics", "staleAssessments": "LAPSE"},
+        body_example={"name": "Harbourlight Robotics", "staleAssessments": "LAPSE", "scope": _SCOPE},
         work=_change,
         present=_as_wire,
         writes=organization_life.CHANGE_WRITES,
         answer=Organization,
         answer_description="The organization as it is now.",
-        example=_ORGANIZATION | {"staleAssessments": "LAPSE"},
+        example=_ORGANIZATION | {"staleAssessments": "LAPSE", "scope": _SCOPE},
     ),
     ChangeOperation(
         http_method="DELETE",

@@ -1,6 +1,8 @@
-"""Settings: the name of the organization, and its removal."""
+"""Settings: the name and the scope of the organization, and its removal."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from starlette.responses import Response
 
@@ -16,16 +18,16 @@ async def show(page_request: OrganizationRequest) -> Response:
 
 
 async def change(page_request: OrganizationRequest) -> Response:
-    """Rename the organization, or remove it, as ``step`` says. To remove it, the form must contain its slug."""
+    """Change the organization, or remove it, as ``step`` says. To remove it, the form must contain its slug."""
     page_request.require("admin")
     form, organization_id = await page_request.fields(), page_request.membership.organization_id
     step = form.get("step")
-    if step == "rename":
-        name = form.get("name")
-        outcome = await page_request.change("changeOrganization", row_id=organization_id, body={"name": name})
+    if step == "change":
+        entered = {name: form.get(name) for name in ("name", "scope")}
+        outcome = await page_request.change("changeOrganization", row_id=organization_id, body=entered)
         if outcome.refusal is not None:
-            return await _page(page_request, outcome.refusal, name)
-        return page_request.go(page_request.path("settings"), "renamed")
+            return await _page(page_request, outcome.refusal, entered)
+        return page_request.go(page_request.path("settings"), "organization_changed")
     if step != "remove":
         raise InvalidRequest(text("problem.form"))
     page_request.require("owner")
@@ -38,13 +40,15 @@ async def change(page_request: OrganizationRequest) -> Response:
     return page_request.redirect("/app/")
 
 
-async def _page(page_request: OrganizationRequest, refusal: Refusal | None = None, name: str = "") -> Response:
+async def _page(
+    page_request: OrganizationRequest, refusal: Refusal | None = None, entered: Mapping[str, str] | None = None
+) -> Response:
     organization_id = page_request.membership.organization_id
     found = await page_request.ask_one(ApiQuery("getOrganization", id=organization_id))
     return page_request.page(
         "app/settings/organization.html",
         status=refusal.status if refusal else 200,
         organization=found,
-        name=name or found["name"],
+        entered=entered or found,
         refusal=refusal,
     )
