@@ -126,6 +126,46 @@ def test_a_task_is_done_beside_the_list_and_the_next_one_opens(open_page: Open, 
     expect(panel).to_have_count(0)
 
 
+@pytest.mark.parametrize("with_script", [True, False])
+def test_tasks_are_assigned_done_and_archived_where_they_are_listed(open_page: Open, with_script: bool) -> None:
+    page = open_page(java_script_enabled=with_script, path=f"{RECORDS}tasks/?sortColumn=title")
+    rows = page.locator("tbody tr")
+    boxes = rows.get_by_role("checkbox")
+    if with_script:
+        boxes.nth(0).click()
+        boxes.nth(2).click(modifiers=["Shift"])
+        assignee = page.locator("#many").get_by_role("combobox", name="Assignee")
+        assignee.fill("femke")
+        expect(page.get_by_role("option", name=re.compile("Femke"))).to_be_visible()
+        assignee.press("Enter")
+    else:
+        for number in range(3):
+            boxes.nth(number).check()
+        page.locator("#many").get_by_label("Assignee").select_option(label="Femke de Graaf")
+    page.get_by_role("button", name="Assign", exact=True).click()
+    expect(page.get_by_role("status").first).to_contain_text("Changed: 2 records.")
+    for number in range(3):  # one of them was hers already
+        expect(rows.nth(number)).to_contain_text("Femke")
+    expect(page.locator("tbody :checked")).to_have_count(0)
+
+    name = rows.first.locator("th a").inner_text()
+    rows.first.get_by_role("button", name="Archive").click()
+    note = page.locator(".toast")
+    expect(note).to_contain_text("Archived: ")
+    expect(rows.first).not_to_contain_text(name)
+    note.get_by_role("button", name="Undo").click()
+    expect(rows.first).to_contain_text(name)
+
+    page.goto(f"{PLACE}due/")
+    task = page.get_by_role("button", name=re.compile("^Done: ")).first
+    name = (task.get_attribute("aria-label") or "").removeprefix("Done: ")
+    task.click()
+    expect(note).to_contain_text("Marked as done.")
+    expect(page.get_by_role("row", name=name)).to_have_count(0)
+    note.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("row", name=name)).to_have_count(1)
+
+
 def test_what_cannot_be_broken_breaks_no_page(open_page: Open) -> None:
     """10,000 characters without a space: no page is wider than the window."""
     page = open_page(viewport={"width": 390, "height": 800})

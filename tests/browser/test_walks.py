@@ -35,6 +35,37 @@ def test_the_worst_gap_is_closed_from_another_framework(open_page: Open) -> None
 
 
 @pytest.mark.parametrize("with_script", [True, False])
+def test_the_biggest_wins_are_assessed_where_they_are_listed(open_page: Open, with_script: bool) -> None:
+    page = open_page(java_script_enabled=with_script, path=f"{ISO}gaps/")
+    wins = page.get_by_role("region", name="Biggest wins")
+    names = [one.inner_text() for one in wins.locator("tbody .id").all()]
+    gaps = page.locator("h1 .count")
+    before = gaps.inner_text()
+    wins.get_by_role("button", name=f"Assess as full: {names[0]}").click()
+    expect(page.get_by_role("status")).to_have_text(re.compile("Saved"))
+    expect(wins.get_by_role("link", name=names[0])).to_have_count(0)
+    expect(wins).to_be_in_viewport()
+    expect(gaps).not_to_have_text(before)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status")).to_have_text(re.compile("Undone"))
+    expect(gaps).to_have_text(before)
+
+    boxes = wins.get_by_role("checkbox", name=re.compile("-|\\."))
+    if with_script:  # from the first to the third
+        boxes.nth(0).click()
+        boxes.nth(2).click(modifiers=["Shift"])
+        expect(page.locator("[data-selected]")).to_have_attribute("data-selected", "3")
+    else:
+        for number in range(3):
+            boxes.nth(number).check()
+    page.locator("#many").get_by_role("button", name="Assess as full").click()
+    expect(page.get_by_role("status")).to_have_text(re.compile("Saved for all selected"))
+    for name in names[:3]:
+        expect(wins.get_by_role("link", name=name)).to_have_count(0)
+    assert "selected=" not in page.url
+
+
+@pytest.mark.parametrize("with_script", [True, False])
 def test_coverage_is_stated_in_the_row(open_page: Open, with_script: bool) -> None:
     page = open_page(java_script_enabled=with_script)
     page.goto(f"{CONTROLS}?frameworks=iso-27001-2022&effectiveCoverageStatus=NONE&sortColumn=name")
@@ -100,14 +131,13 @@ def test_all_selected_are_stated_after_a_preview(open_page: Open, with_script: b
     page.goto(f"{CONTROLS}?search=HRL-04")
     for control in ("HRL-04.5", "HRL-04.6"):
         page.get_by_role("checkbox", name=control, exact=True).check()
-    many = page.locator("#many")
-    many.get_by_role("radio", name="Full").check()
-    many.get_by_role("button", name="Preview").click()
+    page.locator("#many").get_by_role("button", name="Preview as Full").click()
     expect(page.get_by_text("Nothing has been changed yet")).to_be_visible()
     expect(page.get_by_role("row", name="ISO-27001")).to_contain_text("→")
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("status")).to_have_text(re.compile("Saved for all selected"))
     assert "search=HRL-04" in page.url
+    assert "selected=" not in page.url
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="HRL-04.5"))
     expect(row.locator(".badge.full").first).to_be_visible()
 

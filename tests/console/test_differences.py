@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from normata.console.differences import difference
+from normata.console.differences import difference, difference_as_read
 
 LONG = " ".join(f"word{number}" for number in range(400))
 
@@ -57,3 +57,14 @@ def test_long_ones_take_no_time(before: str, after: str) -> None:
     pieces = difference(before, after)
     assert time.process_time() - began < 2
     assert 0 < sum(len(piece.words) for piece in pieces) < 10_000
+
+
+def test_marks_of_markdown_are_no_words() -> None:
+    before = "# Rules\n\n## Why there is a rule\n\n> **Keys** end in `2027`.\n"
+    pieces = difference_as_read(before, before.replace("2027", "2028"))
+    assert (
+        "".join(piece.words for piece in pieces if piece.did != "add")
+        == "Rules\n\nWhy there is a rule\n\nKeys end in 2027.\n"
+    )
+    assert [piece.words for piece in pieces if piece.did in ("drop", "add")] == ["2027", "2028"]
+    assert [piece.words for piece in difference_as_read("## Keys", "### Keys") if piece.did == "add"] == ["#"]

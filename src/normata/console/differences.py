@@ -30,6 +30,16 @@ def difference(before: str, after: str) -> list[Piece]:
     return list(_shortened(_joined(_compared(_words(before), _words(after)))))
 
 
+def difference_as_read(before: str, after: str) -> list[Piece]:
+    """The changes between two Markdown texts, without the marks that no reader sees, unless these alone changed."""
+    read = _MARKS.sub("", before), _MARKS.sub("", after)
+    return difference(*(read if read[0] != read[1] else (before, after)))
+
+
+# Of headings, quotes, strong words and code.
+_MARKS = re.compile(r"^ {0,3}(?:#{1,6}[ \t]+|>[ \t]?)|[ \t]+#+[ \t]*$|\*\*|`", re.MULTILINE)
+
+
 def _words(text: str) -> list[str]:
     return re.findall(r"\s+|\w+|[^\w\s]", text)
 

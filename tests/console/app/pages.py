@@ -68,7 +68,7 @@ _TICKED = ("checkbox", "radio")
 class Form:
     """A form: where it goes, what is in its fields, and what its buttons say when they are pressed.
 
-    ``choices`` has the first value of each box outside of the form that belongs to it.
+    ``choices`` has the first value of each box outside of the form that belongs to it; its buttons may be outside, too.
     """
 
     action: str
@@ -91,6 +91,7 @@ class Parsed(HTMLParser):
         self.text = ""
         self._area: str | None = None
         self._outside: dict[str, dict[str, str]] = {}
+        self._pressed: dict[str, list[tuple[str, str]]] = {}
         self.feed(page.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -101,12 +102,15 @@ class Parsed(HTMLParser):
         if tag == "form":
             form = Form(given.get("action", ""), given.get("method", "get"), id=given.get("id", ""))
             form.choices = self._outside.setdefault(form.id, {})
+            form.buttons = self._pressed.setdefault(form.id, []) if form.id else []
             self.forms.append(form)
         elif tag == "button" and self.forms and "formaction" in given:
             # It sends the same form to another address: as a form of its own, with the same fields and boxes.
             form, button = self.forms[-1], (given.get("name", ""), given.get("value", ""))
             other = Form(given["formaction"], form.method, form.fields, buttons=[button], choices=form.choices)
             self.forms.insert(-1, other)
+        elif tag == "button" and "form" in given:
+            self._pressed.setdefault(given["form"], []).append((given.get("name", ""), given.get("value", "")))
         elif tag == "button" and self.forms and given.get("type") != "button" and "popovertarget" not in given:
             self.forms[-1].buttons.append((given.get("name", ""), given.get("value", "")))
         elif tag == "input" and "form" in given:

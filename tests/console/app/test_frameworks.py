@@ -95,7 +95,7 @@ def test_gaps_come_worst_first_with_what_would_close_them(readers: People) -> No
         r"A\.5 moon control 5 . None .* A\.3 moon control 3 . Partial",
         said,
     )
-    assert f'<a class="link nb" href="{ALPHA}controls/sun.A.2/" title="sun control 2">A.2</a>' in page.text
+    assert f'<a class="link nb" href="{ALPHA}controls/sun.A.2/?gaps=fw-moon" title="sun control 2">A.2</a>' in page.text
 
 
 def test_a_plan_says_what_to_assess_in_which_order(readers: People) -> None:
@@ -109,7 +109,7 @@ def test_a_plan_says_what_to_assess_in_which_order(readers: People) -> None:
     ).json()
     assert [step["control"]["id"] for step in plan["steps"]][:2] == ["sun.A.2", "moon.A.3"]
     for step in plan["steps"]:
-        assert f"{ALPHA}controls/{step['control']['id']}/" in links
+        assert f"{ALPHA}controls/{step['control']['id']}/?gaps=fw-moon" in links
     said = text_of(page)
     assert re.search(r"A\.2 sun control 2 SUN-2 1 . SUN-10, full A\.2 SUN-2, full A\.2 \d+ % A\.3 moon", said)
     assert f"{MOON}plan/" in Parsed(readers["viewer"].get(f"{MOON}gaps/")).links

@@ -58,7 +58,7 @@ def _send(browser: Browser, file: tuple[str, bytes] | None = None, **fields: str
 
 def _kept(page: Response) -> dict[str, Any]:
     """What the form of a page sends without a new file."""
-    return Parsed(page).form("/upload/").fields
+    return next(form for form in Parsed(page).forms if form.action == UPLOAD and "name" in form.fields).fields
 
 
 def _rows(people: People, table: Any) -> int:
@@ -103,6 +103,22 @@ def test_a_file_is_previewed_and_imported_without_being_chosen_again(
     assert '<option value="Do' in admin.get(UPLOAD).text or '<option value="Harb' in admin.get(UPLOAD).text
 
 
+def test_a_table_takes_the_name_of_its_file_and_is_adopted_with_its_import(people: People) -> None:
+    admin = people["admin"]
+    preview = _send(admin, ("dock-rules_2026.csv", CSV), step="preview")
+    form = next(form for form in Parsed(preview).forms if form.fields.get("previewed"))
+    assert form.fields["name"] == "Dock rules 2026"
+    assert [value for _, value in form.buttons] == ["adopt", "import", "preview"]
+    answer = _send(admin, None, **form.fields | {"step": "adopt"})
+    place = answer.headers["location"]
+    assert re.fullmatch(rf"{ALPHA}frameworks/[^/]+/\?done=imported_and_adopted", place), answer.text[:500]
+    page = text_of(admin.get(place))
+    assert "Dock rules 2026" in page
+    assert "the framework was adopted" in page
+    again = _send(admin, ("dock-rules_2026.csv", CSV), step="preview")
+    assert 'value="adopt"' not in again.text
+
+
 @pytest.mark.parametrize("other", ["file", "name", "nothing previewed"])
 def test_nothing_is_imported_that_was_not_previewed(other: str, people: People) -> None:
     """Somebody chooses another file after the preview, or presses Enter in the name: that is previewed first."""
@@ -131,9 +147,8 @@ def test_nothing_is_imported_that_was_not_previewed(other: str, people: People) 
         (None, "file is required."),
         (("docks.pdf", b"%PDF"), f"file must have one of these extensions: {ENDINGS}."),
         (("docks", CSV), f"file must have one of these extensions: {ENDINGS}."),
-        (("docks.csv", CSV), "name is required: a table does not contain the name of its framework"),
         (("docks.json", b"{"), "file is neither JSON nor YAML"),
-        (("docks.csv", b"identifier,parent\n1,7\n1,\n"), "is required"),
+        (("docks.csv", b"identifier,parent\n1,7\n1,\n"), "is the identifier of no row"),
     ],
 )
 def test_what_is_wrong_is_told_by_place_and_nothing_is_stored(

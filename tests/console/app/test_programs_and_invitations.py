@@ -95,6 +95,27 @@ def test_invitations_that_are_refused(asked: dict[str, Any], status: int, said: 
     assert len(stored.rows(people.instance.database, Invitation, organization_id=ALPHA_ID)) == 1
 
 
+def test_several_are_invited_at_once_and_who_cannot_be_remains_in_the_form(people: People) -> None:
+    admin = people["admin"]
+    form = _form(admin, INVITATIONS, "email")
+    asked = "kim@x.example, editor@alpha.example; lee@x.example, nobody,kim@x.example"
+    answer = send(admin, form, step="invite", email=asked, role="viewer")
+    assert answer.status_code == 409
+    assert len(_SECRET.findall(answer.text)) == 2
+    said = text_of(answer)
+    assert "Give this link to kim@x.example" in said
+    assert "editor@alpha.example: " in said
+    assert "nobody: must be an email address" in said
+    assert 'value="editor@alpha.example, nobody"' in answer.text
+    rows = stored.rows(people.instance.database, Invitation, organization_id=ALPHA_ID, role="viewer")
+    assert {row["email"] for row in rows} >= {"kim@x.example", "lee@x.example"}
+    assert len(rows) == 3
+    again = send(admin, form, step="invite", email="kim@x.example", role="viewer")
+    assert len(_SECRET.findall(again.text)) == 0  # the same form once more
+    many = ", ".join(f"kim{number}@x.example" for number in range(51))
+    assert is_refused(send(admin, form, step="invite", email=many, role="viewer"), status=400)
+
+
 def test_an_invitation_is_withdrawn(people: People) -> None:
     admin = people["admin"]
     made = admin.post(INVITATIONS, step="invite", email="kim@x.example", role="viewer")

@@ -37,6 +37,14 @@ class Upload(NamedTuple):
     content: bytes
 
 
+class UndoNote(NamedTuple):
+    """A note that reports a change: its words, and the page and the field of the form that undoes the change."""
+
+    words: str
+    steps: tuple[str, ...]
+    field: tuple[str, str]
+
+
 class ApiCall(NamedTuple):
     """A read as a request to the API: its method and its full URL."""
 

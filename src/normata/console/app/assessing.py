@@ -7,9 +7,10 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Fields, FilledFrom, tag_of
-from normata.console.app.controls import control_page
+from normata.console.app.controls import Origin, control_page
 from normata.console.app.notes import assessed_notice
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.records.undo import without_selection
 from normata.core.http.problems import InvalidRequest
 
 _ONE = "assessments/0"
@@ -27,9 +28,8 @@ async def assess_one(page_request: OrganizationRequest) -> Response:
     form, control_id = await page_request.fields(), page_request.param("id")
     if form.has("again"):  # they had to sign in again before they could save
         page_request.require("editor")
-        return await control_page(
-            page_request, control_id, typed=assessment_from(form), again=form, return_to=form.get("return_to")
-        )
+        typed = assessment_from(form)
+        return await control_page(page_request, control_id, typed=typed, again=form, origin=_origin(form))
     filled_from = filled_from_of(form, control_id)
     if form.get("step") == "take_back":
         outcome = await page_request.change("clearAssessment", row_id=control_id, filled_from=filled_from)
@@ -39,9 +39,16 @@ async def assess_one(page_request: OrganizationRequest) -> Response:
         body = {"assessments": [{"controlId": control_id, **assessment}]}
         outcome = await page_request.change("assessControls", body=body, filled_from=filled_from)
     if outcome.refusal is not None:
-        refusal, return_to = outcome.refusal.below(_ONE), form.get("return_to")
-        return await control_page(page_request, control_id, refusal=refusal, typed=assessment, return_to=return_to)
-    return page_request.back(form, page_request.path("controls", control_id), "assessed")
+        refusal = outcome.refusal.below(_ONE)
+        return await control_page(page_request, control_id, refusal=refusal, typed=assessment, origin=_origin(form))
+    change_id = outcome.answer.get("changeId")  # not of an assessment that was cleared
+    notice = assessed_notice(page_request, change_id, 1) if change_id else None
+    otherwise = page_request.path("controls", control_id, query={"gaps": form.get("gaps")})
+    return page_request.back(form, otherwise, "" if notice else "assessed", notice)
+
+
+def _origin(form: Fields) -> Origin:
+    return Origin(form.get("return_to"), form.get("gaps"))
 
 
 async def confirm(page_request: OrganizationRequest) -> Response:
@@ -55,11 +62,11 @@ async def confirm(page_request: OrganizationRequest) -> Response:
 
 
 async def assess_many(page_request: OrganizationRequest) -> Response:
-    """Assess all selected controls in the same way: preview it first, then do it."""
+    """Assess all selected controls in the same way, or the one whose button was pressed; ``step`` may preview it."""
     form = await page_request.fields()
     if form.get("step") == "undo":
         return await _undo(page_request, form)
-    assessment, ids = assessment_from(form), list(dict.fromkeys(form.all("selected")))
+    assessment, ids = assessment_from(form), list(dict.fromkeys(form.all("only") or form.all("selected")))
     if not ids:
         return page_request.back(form, page_request.path("controls"), "none_selected")
     body = {"assessments": [{"controlId": one, **assessment} for one in ids]}
@@ -68,9 +75,10 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
         outcome = await page_request.change("assessControls", body=body)
         if outcome.refusal is None:
             change_id = outcome.answer["changeId"]
-            notice = None if change_id is None else assessed_notice(page_request, change_id)
+            notice = None if change_id is None else assessed_notice(page_request, change_id, len(ids))
             done = "assessed_many" if notice is None else ""  # the note with Undo reports it, too
-            return page_request.back(form, page_request.path("controls"), done, notice)
+            origin = form if form.has("only") else without_selection(form)
+            return page_request.back(origin, page_request.path("controls"), done, notice)
     adopted = (
         await page_request.ask_one(ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}))
     )["items"]

@@ -18,7 +18,6 @@ from normata.console.app.control_columns import (
 )
 from normata.console.app.event_lines import UNSHOWN
 from normata.console.app.neighbourhood import neighbourhood_of
-from normata.console.app.notes import assessed_note
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of
 from normata.console.app.records.references import names_of as record_names
@@ -106,7 +105,6 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         adopted=adopted["items"],
         options=options,
         can_assess=page_request.may("editor"),
-        undo_change=assessed_note(page_request),
         chosen=chosen,
         view=view,
         columns=columns,
@@ -218,7 +216,8 @@ def reasons_for(coverage: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 async def show_one(page_request: OrganizationRequest) -> Response:
     """The page of a control: its assessment, why it is covered, what would lift it, what it supports, its records."""
-    return await control_page(page_request, page_request.param("id"), return_to=page_request.query.get("return_to", ""))
+    origin = Origin(page_request.query.get("return_to", ""), page_request.query.get("gaps", ""))
+    return await control_page(page_request, page_request.param("id"), origin=origin)
 
 
 class SettingAside(NamedTuple):
@@ -232,6 +231,16 @@ class SettingAside(NamedTuple):
 _NOT_TRIED = SettingAside()
 
 
+class Origin(NamedTuple):
+    """Where the person came from: the page that the form returns to, and the framework whose gaps they looked at."""
+
+    return_to: str = ""
+    gaps_of: str = ""
+
+
+_DIRECT = Origin()
+
+
 async def control_page(
     page_request: OrganizationRequest,
     control_id: str,
@@ -239,12 +248,12 @@ async def control_page(
     refusal: Refusal | None = None,
     typed: Mapping[str, Any] | None = None,
     setting_aside: SettingAside = _NOT_TRIED,
-    return_to: str = "",
+    origin: Origin = _DIRECT,
     again: Fields | None = None,
 ) -> Response:
     """The page of a control, with the values ``typed`` into its form and why they were refused, if they were.
 
-    After saving, the form returns to ``return_to``. ``again`` is one that is shown once more and was not saved.
+    ``again`` is a form that is shown once more and was not saved.
     """
     control, why = await page_request.ask(
         ApiQuery("getControl", id=control_id), ApiQuery("explainCoverage", id=control_id)
@@ -291,7 +300,8 @@ async def control_page(
         refusal=refusal,
         setting_aside=setting_aside,
         set_aside=[match for match in found["listMatches"]["items"] if match["setAside"]],
-        return_to=return_to,
+        return_to=origin.return_to,
+        gaps_of=origin.gaps_of,
         is_again=again is not None,
         assessed_at=again.get("assessed_at") if again is not None else control["coverage"]["updatedAt"] or "",
         can_assess=page_request.may("editor"),

@@ -13,7 +13,7 @@ from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import label
 from normata.console.app.records.references import Named, names_of
 from normata.console.app.row_links import Steps, steps_to
-from normata.console.differences import Piece, difference
+from normata.console.differences import Piece, difference_as_read
 from normata.console.filters import is_moment, kind_words, when, words
 from normata.console.texts import has_text, text
 from normata.records.archive.queries import KINDS
@@ -184,7 +184,7 @@ def _field(kind: str, name: str, before: Any, after: Any, named: Named) -> Field
     """A change in words. Long texts also get the difference as pieces."""
     pieces: Sequence[Piece] = ()
     if isinstance(before, str) and isinstance(after, str) and _SHORT < len(before) + len(after) < _LONGEST:
-        pieces = difference(before, after)
+        pieces = difference_as_read(before, after)
     old, new = (_in_words(kind, name, value, named) for value in (before, after))
     return Field(field_label(name), old, new, pieces)
 

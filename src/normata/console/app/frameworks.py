@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Refusal
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.reports import assessable
 from normata.console.pictures import Axis, matrix
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
@@ -48,6 +49,7 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         ready=_share(counts["effective"]["full"], counts["applicable"]),
         wins=_wins(report["nextSteps"], counts),
         can_adopt=page_request.may("admin"),
+        **assessable(page_request),
         can_edit=page_request.may("admin") and framework["organizationId"] is not None,
     )
 

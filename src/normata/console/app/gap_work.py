@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Refusal
 from normata.console.app.assessing import assessment_from, filled_from_of
-from normata.console.app.controls import control_page
+from normata.console.app.controls import Origin, control_page
+from normata.console.app.notes import assessed_notice
 from normata.console.app.organization_request import OrganizationRequest
 
 _ONE = "assessments/0"
@@ -33,12 +34,13 @@ async def assess(page_request: OrganizationRequest) -> Response:
         "frameworks", page_request.param("id"), "work", query={"at": following, "number": number}
     )
     if outcome.refusal is None:
-        return page_request.redirect(onwards)
+        change_id = outcome.answer["changeId"]
+        return page_request.go(onwards, notice=assessed_notice(page_request, change_id, 1) if change_id else None)
     refusal = outcome.refusal.below(_ONE)
     gaps = await _gaps(page_request)
     if refusal.code == "precondition_failed" or all(gap["id"] != control_id for gap in gaps["gaps"]):
         # Somebody else assessed it, or closed the gap. Its own page shows the present values.
-        return await control_page(page_request, control_id, refusal=refusal, typed=assessment, return_to=onwards)
+        return await control_page(page_request, control_id, refusal=refusal, typed=assessment, origin=Origin(onwards))
     return await _page(page_request, gaps, control_id, number, refusal=refusal, typed=assessment)
 
 

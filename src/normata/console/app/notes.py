@@ -9,9 +9,12 @@ from __future__ import annotations
 import hmac
 from collections.abc import Sequence
 
-from normata.console.app.api_calls import Query
+from normata.console.app.api_calls import Query, UndoNote
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.page_request import SESSION_COOKIE
+from normata.console.texts import counted, text
+
+FINISHED = "record_finished"  # what a note says of a change that had one purpose; its text is `app.done.<this>`
 
 
 def proof_of(page_request: OrganizationRequest, what: str, values: Sequence[str]) -> str:
@@ -26,25 +29,30 @@ def is_proved(page_request: OrganizationRequest, what: str, values: Sequence[str
     return hmac.compare_digest(proof.encode(), proof_of(page_request, what, values).encode())
 
 
-def assessed_notice(page_request: OrganizationRequest, change_id: str) -> Query:
-    """The parameters of the note after many controls were assessed."""
-    return {"assessed": change_id, "proof": proof_of(page_request, "assessed", [change_id])}
-
-
-def changed_notice(page_request: OrganizationRequest, change_id: str, count: int) -> Query:
-    """What the address has after so many records were changed at once."""
+def assessed_notice(page_request: OrganizationRequest, change_id: str, count: int) -> Query:
+    """The parameters of the note after so many controls were assessed."""
     values = [change_id, str(count)]
-    return {"changed": change_id, "many": str(count), "proof": proof_of(page_request, "changed", values)}
+    return {"assessed": change_id, "many": str(count), "proof": proof_of(page_request, "assessed", values)}
 
 
-def changed_note(page_request: OrganizationRequest) -> tuple[str, int] | None:
-    """The change of records that the page offers to undo, and of how many; null for none."""
-    change_id, count = page_request.query.get("changed", ""), page_request.query.get("many", "")
-    is_ours = bool(change_id) and is_proved(page_request, "changed", [change_id, count])
-    return (change_id, int(count)) if is_ours else None
+def changed_notice(page_request: OrganizationRequest, kind: str, change_id: str, count: int, done: str = "") -> Query:
+    """The parameters of the note after so many records of a kind were changed at once; ``done`` is what it then says.
+
+    Without that it says how many there were.
+    """
+    values = [f"{kind}:{change_id}", str(count), done]
+    return {"changed": values[0], "many": values[1], "done": done, "proof": proof_of(page_request, "changed", values)}
 
 
-def assessed_note(page_request: OrganizationRequest) -> str:
-    """The id of the change that the page offers to undo; empty for none."""
-    change_id = page_request.query.get("assessed", "")
-    return change_id if change_id and is_proved(page_request, "assessed", [change_id]) else ""
+def note_of(page_request: OrganizationRequest) -> UndoNote | None:
+    """The note that the address has, if a page of this session put it there; null for none."""
+    count, done = page_request.query.get("many", ""), page_request.query.get("done", "")
+    assessed, changed = page_request.query.get("assessed", ""), page_request.query.get("changed", "")
+    if assessed and is_proved(page_request, "assessed", [assessed, count]):
+        words = text("app.done.assessed" if count == "1" else "app.done.assessed_many")
+        return UndoNote(words, ("coverage",), ("assessed", assessed))
+    if changed and is_proved(page_request, "changed", [changed, count, done]):
+        kind, _, change_id = changed.partition(":")
+        words = text(f"app.done.{done}") if done else counted("record.note.changed", int(count))
+        return UndoNote(words, ("change", kind), ("changed", change_id))
+    return None

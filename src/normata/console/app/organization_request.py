@@ -26,12 +26,13 @@ from normata.console.app.api_calls import (
     Outcome,
     Query,
     Refusal,
+    UndoNote,
     Upload,
     address_of,
     pairs_of,
     tag_of,
 )
-from normata.console.app.sections import NEW, QUICK, groups_for
+from normata.console.app.sections import ALWAYS, groups_for
 from normata.console.app.view_links import PARAMETER, sidebar_links
 from normata.console.page_request import Console, PageRequest
 from normata.console.pages import HEADERS
@@ -70,6 +71,7 @@ class OrganizationRequest(PageRequest):
         self.membership = membership
         self.api_calls: list[ApiCall] = []
         self.unread: int | None = None  # notifications of the person; not known before something was asked
+        self.note: UndoNote | None = None  # what was just done, as far as it can be undone
         self.saved_views: Sequence[Mapping[str, Any]] = ()  # those that they see, as far as one page of them goes
         self.context.organization_id = membership.organization_id
 
@@ -112,8 +114,7 @@ class OrganizationRequest(PageRequest):
         pairs = parse_qsl(self.request.scope["query_string"].decode("latin-1"))
         remaining = [(name, value) for name, value in pairs if name not in changed and name not in _NOTES]
         remaining += [(name, value) for name, value in changed.items() if value is not None]
-        path = self.context.raw_path
-        return f"{path}?{urlencode(remaining)}" if remaining else path
+        return self.context.raw_path + (f"?{urlencode(remaining)}" if remaining else "")
 
     def _request(self, *, row_id: str = "", query: Any = None, body: Any = None, **more: Any) -> Request:
         """The request to an operation, from this person in this organization."""
@@ -338,8 +339,7 @@ class OrganizationRequest(PageRequest):
             may=self.may,
             places=groups_for(self.may),
             view_links=sidebar_links(self.saved_views, self.path, self.context.raw_path, self.query.get(PARAMETER)),
-            quick_places=QUICK,
-            new_kinds=NEW,
+            **ALWAYS,
             to=lambda *steps, **query: self.context.prefix + self.path(*steps, query=query),
             link=self.link,
             here=self.here,
@@ -347,6 +347,7 @@ class OrganizationRequest(PageRequest):
             api_calls=self.api_calls,
             unread=self.unread,
             done=self.query.get("done", ""),
+            note=self.note,
             **values,
         )
 

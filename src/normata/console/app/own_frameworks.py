@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from starlette.datastructures import FormData, UploadFile
@@ -14,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from normata.catalogs.registry import by_media_type
 from normata.console.app.api_calls import ApiQuery, FilledFrom, Outcome, Refusal, Upload, tag_of
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import text
@@ -23,10 +26,14 @@ from normata.core.http.problems import InvalidRequest, TooLarge, UnsupportedMedi
 from normata.errors import Forbidden
 
 _IMPORT = "importCatalog"
+_IMPORTING = ("import", "adopt")  # steps; after the second, the framework is adopted as well
 _FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")  # a form without a file may be either
 _ROOM = 2**16  # bytes of the form besides the file
 _MAX_CARRIED = 3 * 2**20  # characters of the file in the page
 _MAX_PARTS = 10
+_NAMELESS = frozenset(  # media types of files without the name of their framework
+    media_type.name for media_type, formats in by_media_type().items() if all(one.needs_name for one in formats)
+)
 _EDITED = ("name", "identifier", "version", "description")
 
 
@@ -78,7 +85,7 @@ async def upload(page_request: OrganizationRequest) -> Response:
         message = text("app.upload.no_file") if sent.file is None else text("app.upload.unknown_type", endings=endings)
         refused = Refusal(400, "validation", text("app.upload.refused"), message, {"file": message})
         return await _upload_page(page_request, sent, Outcome(None, refused))
-    is_import = sent.step == "import" and sent.previewed == sent.mark
+    is_import = sent.step in _IMPORTING and sent.previewed == sent.mark
     outcome = await page_request.change(
         _IMPORT,
         query={
@@ -92,12 +99,13 @@ async def upload(page_request: OrganizationRequest) -> Response:
     if outcome.refusal is not None or not is_import:
         return await _upload_page(page_request, sent, outcome)
     frameworks = outcome.answer["frameworkIds"]
-    place = (
-        page_request.path("frameworks", frameworks[0], "adoption")
-        if len(frameworks) == 1
-        else page_request.path("frameworks")
-    )
-    return page_request.go(place, "imported")
+    if len(frameworks) != 1:
+        return page_request.go(page_request.path("frameworks"), "imported")
+    if sent.step == "adopt":
+        adopted = await page_request.change("adoptFramework", row_id=frameworks[0])
+        if adopted.refusal is None:
+            return page_request.go(page_request.path("frameworks", frameworks[0]), "imported_and_adopted")
+    return page_request.go(page_request.path("frameworks", frameworks[0], "adoption"), "imported")
 
 
 async def show_edit(page_request: OrganizationRequest) -> Response:
@@ -131,10 +139,16 @@ async def _upload_page(page_request: OrganizationRequest, sent: Sent, outcome: O
         endings=_endings(page_request),
         sent=sent,
         mark=sent.mark if answer else "",
+        is_adoptable=answer is not None and _is_adoptable(answer["answer"]["frameworkIds"], found["items"]),
         preview=answer and answer["answer"],
         effects=answer,
         refusal=refusal,
     )
+
+
+def _is_adoptable(framework_ids: Sequence[str], known: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether an import brings one framework that is not adopted yet."""
+    return len(framework_ids) == 1 and not any(one["id"] == framework_ids[0] and one["isAdopted"] for one in known)
 
 
 async def _edit_page(
@@ -178,16 +192,25 @@ async def _sent(page_request: OrganizationRequest) -> Sent:
     try:
         # The parser limits everything but the file; the limit of the request applies to all of it.
         async with page_request.request.form(max_files=1, max_fields=_MAX_PARTS, max_part_size=_MAX_CARRIED) as form:
+            file = await _file(form, operation.body_formats, limit)
             return Sent(
                 _field(form, "step"),
-                _field(form, "name"),
+                _field(form, "name") or (_proposed_name(file) if file else ""),
                 skip_unknown=_field(form, "skip_unknown") == "true",
                 editorial=_field(form, "editorial") == "true",
-                file=await _file(form, operation.body_formats, limit),
+                file=file,
                 previewed=_field(form, "previewed"),
             )
     except (HTTPException, ClientDisconnect):
         raise InvalidRequest(text("problem.form")) from None
+
+
+def _proposed_name(file: File) -> str:
+    """The name for a framework whose file has none, from that of the file: Dock rules from ``dock-rules.csv``."""
+    if file.media_type not in _NAMELESS:
+        return ""
+    words = " ".join(re.sub(r"[\W_]+", " ", PurePath(file.name).stem).split())
+    return words[:1].upper() + words[1:]
 
 
 def _field(form: FormData, name: str) -> str:

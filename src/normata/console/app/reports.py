@@ -21,9 +21,7 @@ _LENGTHS = ("12", "25", "50")  # numbers of steps of a plan
 async def show_gaps(page_request: OrganizationRequest) -> Response:
     """The gaps of a framework, and the next steps that would close most of them."""
     report = await page_request.ask_one(ApiQuery("getFrameworkGaps", id=page_request.param("id")))
-    return await _page(
-        page_request, "app/gaps.html", report["gaps"], report=report, can_assess=page_request.may("editor")
-    )
+    return await _page(page_request, "app/gaps.html", report["gaps"], report=report, **assessable(page_request))
 
 
 async def show_plan(page_request: OrganizationRequest) -> Response:
@@ -34,7 +32,7 @@ async def show_plan(page_request: OrganizationRequest) -> Response:
         (text("app.plan.steps_of", count=length), page_request.link(steps=length), length == steps)
         for length in _LENGTHS
     ]
-    return page_request.page("app/plan.html", plan=plan, lengths=lengths)
+    return page_request.page("app/plan.html", plan=plan, lengths=lengths, **assessable(page_request))
 
 
 async def show_applicability(page_request: OrganizationRequest) -> Response:
@@ -56,6 +54,14 @@ async def show_applicability(page_request: OrganizationRequest) -> Response:
         frameworks={one["id"]: one["identifier"] for one in report["otherFrameworks"]},
         formats=[name for name, one in FORMATS.by_name.items() if one.is_there()],
     )
+
+
+def assessable(page_request: OrganizationRequest) -> dict[str, Any]:
+    """What a page needs whose rows can be assessed as full: whether the person may, and what they have ticked."""
+    return {
+        "can_assess": page_request.may("editor"),
+        "selected": frozenset(page_request.request.query_params.getlist("selected")),
+    }
 
 
 async def _page(page_request: OrganizationRequest, template: str, rows: Sequence[Any], **values: Any) -> Response:

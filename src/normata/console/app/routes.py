@@ -25,6 +25,7 @@ from normata.console.app import (
     search,
     start,
 )
+from normata.console.app.notes import note_of
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records import archive, change_many, details, editing, lists
 from normata.console.app.settings import accounts, invitations, members, organization, tokens
@@ -129,6 +130,7 @@ def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Han
             raise NotFound
         organization_request = OrganizationRequest(page_request.console, page_request.request, visitor, membership)
         organization_request.require(least)
+        organization_request.note = note_of(organization_request)
         return await handler(organization_request)
 
     return answer

@@ -25,6 +25,7 @@ from normata.records.archive.queries import KINDS
 _MOST = 8  # of each group
 _MOST_NAMES = 20  # to choose from
 _MOST_DIGITS = 4  # that may have dots between them
+_MOST_COVERING = 3  # controls that a note names
 _LOOKED_AT = 40  # controls, of which those come first that have the words in their name
 
 
@@ -80,12 +81,12 @@ def _name(page_request: OrganizationRequest, kind: str, one: Mapping[str, Any]) 
 async def _groups(page_request: OrganizationRequest, wanted: str) -> Groups:
     query = {"search": wanted, "limit": str(_MOST)}
     controls, records, members, frameworks, adopted, *squeezed = await page_request.ask(
-        ApiQuery("listControls", {**query, "limit": str(_LOOKED_AT)}),
+        ApiQuery("listCoverage", {**query, "limit": str(_LOOKED_AT)}),
         ApiQuery("searchRecords", query),
         ApiQuery("listNames", {**query, "kind": "memberships"}),
         ApiQuery("listFrameworks", query),
         ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
-        *(ApiQuery("listControls", {**query, "search": one}) for one in _spelled_out(wanted)),
+        *(ApiQuery("listCoverage", {**query, "search": one}) for one in _spelled_out(wanted)),
     )
     every = fold(wanted).split()
 
@@ -197,9 +198,15 @@ def _views(page_request: OrganizationRequest) -> Iterator[SearchResult]:
 
 
 def _control(page_request: OrganizationRequest, one: Mapping[str, Any]) -> SearchResult:
-    return SearchResult(
-        f"{one['identifier']} {one['name']}", one["framework"]["identifier"], page_request.path("controls", one["id"])
-    )
+    """A control, with how far it is covered and by what: for many that is all they want to know."""
+    status = text("status.excluded")
+    if one["isApplicable"]:
+        status = text(f"status.{one['effectiveCoverageStatus'] or 'not_assessed'}")
+    covering = [match["matchedControl"]["identifier"] for match in one["coveredBy"]]
+    if covering:
+        status = text("find.covered", status=status, controls=", ".join(covering[:_MOST_COVERING]))
+    label, note = f"{one['identifier']} {one['name']}", f"{one['framework']['identifier']} · {status}"
+    return SearchResult(label, note, page_request.path("controls", one["id"]))
 
 
 def _record(page_request: OrganizationRequest, one: Mapping[str, Any]) -> SearchResult:

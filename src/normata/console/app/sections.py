@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from normata.console.filters import kind_words
@@ -111,6 +111,7 @@ QUICK: tuple[Place, ...] = tuple(place for place in PLACES if place.key in ("hom
 NEW: tuple[Place, ...] = tuple(  # in the menu for new records
     place for place in PLACES if place.key in ("tasks", "auditItems", "policies", "assets", "vendors", "incidents")
 )
+ALWAYS: Mapping[str, tuple[Place, ...]] = {"quick_places": QUICK, "new_kinds": NEW}  # as templates know them
 
 
 def groups_for(may: Callable[[Role], bool]) -> list[Group]:

@@ -40,6 +40,15 @@ for (const button of document.querySelectorAll("[data-print]")) {
   button.addEventListener("click", () => print());
 }
 
+// A file that was chosen is previewed at once.
+for (const input of document.querySelectorAll("[data-at-once]")) {
+  input.addEventListener("change", () => {
+    if (input.files.length) {
+      input.form.requestSubmit(input.form.querySelector("[value=preview]"));
+    }
+  });
+}
+
 // Copy a request.
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
@@ -85,8 +94,19 @@ if (all && boxes.length) {
     }
     noteSelection();
   });
+  let last; // the box that was clicked before: with Shift, those up to it follow
   for (const box of boxes) {
     box.addEventListener("change", noteSelection);
+    box.addEventListener("click", ({ shiftKey }) => {
+      if (shiftKey && last) {
+        const ends = [boxes.indexOf(last), boxes.indexOf(box)];
+        for (const one of boxes.slice(Math.min(...ends), Math.max(...ends))) {
+          one.checked = box.checked;
+        }
+        getSelection().removeAllRanges();
+      }
+      last = box;
+    });
   }
   noteSelection();
 }

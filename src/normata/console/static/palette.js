@@ -39,13 +39,18 @@ function offered(part) {
   return { label: menu ? `${words(menu)}: ${label}` : label, note: "", also, isHere, ...does };
 }
 
-// What this page does, and where it leads.
-const doing = ["main .head :is(a, button)", "#new a[data-label], #person button, .foot [data-keys]"]
-  .flatMap((which) => [...document.querySelectorAll(which)])
-  .filter((part) => !part.closest(".sheet, h1, .meta"))
-  .map(offered);
-const links = [...document.querySelectorAll(".side a:not([data-view]), #person a")].map(offered);
-const views = [...document.querySelectorAll(".side a[data-view]")].map(offered);
+// What this page does, and where it leads. That is found when somebody asks: most pages are left without.
+let offers;
+
+function offersOfPage() {
+  const of = (...selectors) => selectors.flatMap((which) => [...document.querySelectorAll(which)]);
+  const does = of("main .head :is(a, button)", "#new a[data-label], #person button, .foot [data-keys]");
+  return {
+    doing: does.filter((part) => !part.closest(".sheet, h1, .meta")).map(offered),
+    links: of(".side a:not([data-view]), #person a").map(offered),
+    views: of(".side a[data-view]").map(offered),
+  };
+}
 
 function element(name, attributes, ...children) {
   const made = document.createElement(name);
@@ -115,6 +120,7 @@ function matching(items, text) {
 
 function ownGroups(text) {
   const typed = fold(text);
+  const { doing, links, views } = (offers ??= offersOfPage());
   const own = [
     { name: palette.dataset.actions, items: matching(doing, typed) },
     { name: palette.dataset.pages, items: matching(links, typed) },

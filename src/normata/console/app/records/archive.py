@@ -118,7 +118,8 @@ async def archive_or_restore(page_request: OrganizationRequest) -> Response:
         )
     if outcome.refusal is not None:
         return await _refused(page_request, form, records, outcome.refusal)
-    return page_request.back(without_selection(form), otherwise, notice=_notice(page_request, outcome))
+    origin = form if form.has("only") else without_selection(form)
+    return page_request.back(origin, otherwise, notice=_notice(page_request, outcome))
 
 
 def _named(form: Fields) -> Sequence[RecordName]:

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.app.api_calls import Fields, Refusal
-from normata.console.app.notes import changed_notice
+from normata.console.app.notes import FINISHED, changed_notice
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.editing import asks_to_find, sent_form, with_faults
 from normata.console.app.records.forms import Entry, read, typed_entry
@@ -28,10 +28,18 @@ _MOST_SHOWN = 20  # faults of records
 
 
 async def change_many(page_request: OrganizationRequest) -> Response:
-    """Change fields of the selected records: ``step`` says whether they are chosen, previewed, changed or undone."""
+    """Change fields of the selected records: ``step`` says whether they are chosen, previewed, changed or undone.
+
+    ``assign`` changes the responsible member alone, at once: it is a single choice, and can be undone.
+    """
     kind, form = kind_of(page_request), await sent_form(page_request)
     if form.get("step") == "undo":
         return await _undo(page_request, kind, form)
+    if form.get("step") == "assign":
+        responsible = responsible_of(kind)
+        if responsible is None or not form.get(responsible.name):
+            return page_request.back(form, page_request.path("records", kind.path), "nobody_chosen")
+        form = Fields([*form.pairs, ("change", responsible.name), ("step", "do")])
     named = [split(value) for value in dict.fromkeys(form.all("selected"))]
     ids = [record_id for path, record_id in named if path == kind.path]
     if not ids:
@@ -61,10 +69,17 @@ async def _preview_or_do(
         return await _form_page(page_request, kind, form, ids, entries, refusal=refused)
     if is_done:
         answer = outcome.answer
-        notice = changed_notice(page_request, answer["changeId"], answer["changed"]) if answer["changeId"] else None
+        purpose = FINISHED if form.get("purpose") == FINISHED else ""
+        change_id, count = answer["changeId"], answer["changed"]
+        notice = changed_notice(page_request, kind.path, change_id, count, purpose) if change_id else None
         done = "" if notice else "record_unchanged"
         return page_request.back(without_selection(form), page_request.path("records", kind.path), done, notice)
     return await _preview_page(page_request, kind, form, [entry.field for entry in chosen], outcome.answer[0])
+
+
+def responsible_of(kind: Kind) -> Field | None:
+    """The field with the responsible member, whom many records can be assigned to; null if there is none."""
+    return next((field for field in many_fields(kind) if field.is_responsible), None)
 
 
 def many_fields(kind: Kind) -> list[Field]:

@@ -28,7 +28,7 @@ from normata.console.app.records.panel import marks_of_state
 from normata.console.app.records.record_pictures import picture_of
 from normata.console.app.records.references import names_of
 from normata.console.app.records.undo import UndoQueries, joined
-from normata.console.differences import Piece, difference
+from normata.console.differences import Piece, difference, difference_as_read
 from normata.console.filters import action_words, as_json
 from normata.console.markdown import markdown
 from normata.console.texts import has_text, text
@@ -171,7 +171,9 @@ async def _events(kind: Kind, events: Sequence[Mapping[str, Any]]) -> list[tuple
 def _with_pieces(change: Change) -> Change:
     if change.field.sort not in _LONG:
         return change
-    return change._replace(pieces=difference(_as_text(change.before), _as_text(change.after)))
+    is_written = not isinstance(change.after, dict | list) and not isinstance(change.before, dict | list)
+    compare = difference_as_read if is_written else difference
+    return change._replace(pieces=compare(_as_text(change.before), _as_text(change.after)))
 
 
 def _as_text(value: Any) -> str:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Query
-from normata.console.app.notes import changed_note
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE
+from normata.console.app.records.change_many import responsible_of
 from normata.console.app.records.kinds import Kind, KindNames, getting, kind_names, kind_of, label, listing, title_of
 from normata.console.app.records.layout import by_sort, is_seldom
 from normata.console.app.records.panel import Panel, panel_of
@@ -142,7 +142,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         selected=set(sent.getlist("selected")),
         panel=panel,
         undo=undo_queries.note(answers),
-        changed=changed_note(page_request),
+        assigned=responsible_of(kind) if responsible else None,
         today=now(),
         label=label,
         sort_link=lambda **changed: page_request.link(**{"group": None, **changed}),

@@ -57,9 +57,10 @@ def split(value: str) -> RecordName:
 
 def without_selection(form: Fields) -> Fields:
     """The form, to lead back to a page on which nothing is selected any more: script keeps that in its address."""
-    path, _, query = form.get("return_to").partition("?")
+    address, mark, fragment = form.get("return_to").partition("#")
+    path, _, query = address.partition("?")
     remaining = urlencode([pair for pair in parse_qsl(query) if pair[0] != "selected"])
-    return Fields([("return_to", f"{path}?{remaining}" if remaining else path)])
+    return Fields([("return_to", (f"{path}?{remaining}" if remaining else path) + mark + fragment)])
 
 
 class UndoQueries:

@@ -1,0 +1,37 @@
+"""Uploading a framework, in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import FilePayload, expect
+
+from tests.browser.conftest import Open
+from tests.browser.demonstrated import PLACE
+
+TABLE = FilePayload(name="dock-rules.csv", mimeType="text/csv", buffer=b"identifier,name\n1,Berths are locked\n")
+
+
+@pytest.mark.parametrize("with_script", [True, False])
+def test_a_file_becomes_an_adopted_framework(open_page: Open, with_script: bool) -> None:
+    """With script it is previewed as soon as it is chosen, from any page."""
+    page = open_page(java_script_enabled=with_script)
+    page.locator(".top").get_by_role("button", name="New").click()
+    if with_script:
+        with page.expect_file_chooser() as choosing:
+            page.get_by_text("Framework from a file…").locator("visible=true").click()
+        choosing.value.set_files(TABLE)
+    else:
+        page.get_by_role("link", name="Framework from a file…").click()
+        page.get_by_label("File", exact=True).set_input_files(TABLE)
+        page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_label("Name of the framework")).to_have_value("Dock rules")
+    page.get_by_label("Name of the framework").fill("Rules of the dock")
+    page.get_by_role("button", name="Import and adopt").click()  # another name is previewed first
+    expect(page.get_by_text("Nothing has been changed yet.")).to_be_visible()
+    page.get_by_role("button", name="Import and adopt").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Rules of the dock")
+    expect(page.get_by_role("status")).to_contain_text("imported, and the framework was adopted")
+    page.goto(f"{PLACE}upload/")
+    page.get_by_label("File", exact=True).set_input_files(TABLE)
+    if with_script:
+        expect(page.get_by_label("Name of the framework")).to_have_value("Dock rules")
