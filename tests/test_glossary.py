@@ -8,6 +8,7 @@ import json
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,6 +58,7 @@ def banned(document: str) -> list[Banned]:
     return terms
 
 
+@cache
 def words_of(name: str) -> list[str]:
     """The words of a name in snake case or camel case."""
     return [word.lower() for word in _HUMP.findall(name)]

@@ -25,7 +25,7 @@ from tests.world import ALPHA as ALPHA_ID
 _OPERATIONS = {operation.operation_id for operation in OPERATIONS}
 _OF_KINDS = {one.operation_id for one in OPERATIONS if one.path.split("/")[1] in KINDS}
 _ROUTES = [page.path for page in PAGES if page.get is not None]
-_MOST = 4  # addresses of one route
+_MOST = 2  # addresses of one route
 _PREFIX = "/app/{organization}/"
 
 

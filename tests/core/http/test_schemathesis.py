@@ -108,7 +108,7 @@ def test_holds_against_anything_sent(
                 "--checks=all",
                 # To delete an adoption or a statement leaves the framework or the control, and a dry run leaves all.
                 "--exclude-checks=use_after_free",
-                "--max-examples=4",
+                "--max-examples=2",
                 "--seed=1",
                 "--no-color",
                 *(f"--include-operation-id={operation.operation_id}" for operation in chosen),
