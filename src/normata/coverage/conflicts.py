@@ -16,7 +16,7 @@ from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
 from normata.coverage.graph import Conflict, Node, View
-from normata.coverage.hierarchy import IsBelow, below_groups, is_requirement_where
+from normata.coverage.hierarchy import IsIdOf, below_groups, is_requirement_where
 from normata.coverage.incremental import Ranked
 from normata.frameworks.counting import applies, assessed_status, is_group, match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage
@@ -178,11 +178,11 @@ _LESS_BELOW = (
     select(_below.c.group_id)
     .join(
         _EFFECTIVE,
-        IsBelow(_EFFECTIVE.c.control_id, _below.c.id) & (_EFFECTIVE.c.organization_id == _ORGANIZATION),
+        IsIdOf(_EFFECTIVE.c.control_id, _below.c.id) & (_EFFECTIVE.c.organization_id == _ORGANIZATION),
     )
     .join(
         _STATEMENT,
-        IsBelow(_STATEMENT.c.control_id, _below.c.id) & (_STATEMENT.c.organization_id == _ORGANIZATION),
+        IsIdOf(_STATEMENT.c.control_id, _below.c.id) & (_STATEMENT.c.organization_id == _ORGANIZATION),
     )
     .where(is_requirement_where(_below, applies(_EFFECTIVE), assessed_status() < "FULL"))
     .distinct()

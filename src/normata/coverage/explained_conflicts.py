@@ -14,7 +14,7 @@ from normata.coverage.engine import Level
 from normata.coverage.explained import MAX_SHOWN, ConflictMatch, ExplainedConflict, MappingName, OtherAssessment
 from normata.coverage.explained_names import Names
 from normata.coverage.graph import View
-from normata.coverage.hierarchy import IsBelow, below_groups, is_requirement_where
+from normata.coverage.hierarchy import IsIdOf, below_groups, is_requirement_where
 from normata.coverage.influence import Without
 from normata.coverage.stored_graph import StoredGraph
 from normata.frameworks.counting import applies, assessed_status, match_counts
@@ -156,9 +156,9 @@ _ASSESSMENTS = select(*_ASSESSED).where(
 _below = below_groups()
 _LESS_BELOW = (
     select(*_ASSESSED, func.count().over().label("count_of_all"))
-    .join(_below, IsBelow(_STATEMENT.c.control_id, _below.c.id))
-    .join(_EFFECTIVE, IsBelow(_EFFECTIVE.c.control_id, _below.c.id) & (_EFFECTIVE.c.organization_id == _ORGANIZATION))
-    .join(_CONTROL, IsBelow(_CONTROL.c.id, _below.c.id))
+    .join(_below, IsIdOf(_STATEMENT.c.control_id, _below.c.id))
+    .join(_EFFECTIVE, IsIdOf(_EFFECTIVE.c.control_id, _below.c.id) & (_EFFECTIVE.c.organization_id == _ORGANIZATION))
+    .join(_CONTROL, IsIdOf(_CONTROL.c.id, _below.c.id))
     .where(_of_organization, is_requirement_where(_below, applies(_EFFECTIVE), assessed_status() < "FULL"))
     .order_by(_CONTROL.c.position, _CONTROL.c.id)
     .limit(MAX_SHOWN)

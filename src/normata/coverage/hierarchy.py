@@ -62,11 +62,12 @@ def is_requirement_where(below: CTE, *conditions: ColumnElement[bool]) -> Column
     return case((and_(*conditions), below.c.is_requirement), else_=false())
 
 
-class IsBelow(FunctionElement[bool]):
-    """The condition that a column has the id of a row of :func:`below_groups`: ``IsBelow(column, below.c.id)``.
+class IsIdOf(FunctionElement[bool]):
+    """The condition that a column has the id of a row of a recursive query: ``IsIdOf(column, below.c.id)``.
 
-    Use it for joins in place of ``==``. PostgreSQL takes a recursive query for one of tens of thousands of rows. By an
-    equation it would join these with all coverage of the organization; what is in an array it can only look up.
+    Use it for joins with :func:`below_groups` and ``ABOVE`` in place of ``==``. PostgreSQL takes a recursive query for
+    one of hundreds or tens of thousands of rows. By an equation it would join these with all controls, or all coverage
+    of the organization; what is in an array it can only look up.
     """
 
     inherit_cache = True
@@ -78,14 +79,14 @@ class IsBelow(FunctionElement[bool]):
         return self
 
 
-@compiles(IsBelow)
-def _equal(element: IsBelow, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(IsIdOf)
+def _equal(element: IsIdOf, compiler: SQLCompiler, **options: Any) -> str:
     column, control_id = (compiler.process(one, **options) for one in element.clauses)
     return f"{column} = {control_id}"
 
 
-@compiles(IsBelow, "postgresql")
-def _in_array(element: IsBelow, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(IsIdOf, "postgresql")
+def _in_array(element: IsIdOf, compiler: SQLCompiler, **options: Any) -> str:
     column, control_id = (compiler.process(one, **options) for one in element.clauses)
     return f"{column} = ANY (ARRAY[{control_id}])"
 
@@ -97,9 +98,8 @@ _below = select(_CONTROL.c.id).where(_CONTROL.c.parent_id.in_(_IDS)).cte("below"
 _below = _below.union(select(_CONTROL.c.id).join(_below, _CONTROL.c.parent_id == _below.c.id))
 BELOW = select(_below.c.id)  # the controls below those named by ``ids``
 
-# UNION rather than UNION ALL, so that a circle of parents ends.
-_above = select(_CONTROL.c.id, _CONTROL.c.parent_id).where(_CONTROL.c.id.in_(_IDS)).cte("above", recursive=True)
-_above = _above.union(select(_CONTROL.c.id, _CONTROL.c.parent_id).join(_above, _CONTROL.c.id == _above.c.parent_id))
-# The parents of the controls named by ``ids`` and of those above them, with the table of controls.
-PLACES_ABOVE = select(_above.c.parent_id).join(_CONTROL, _CONTROL.c.id == _above.c.id)
-_PLACES = PLACES_ABOVE.add_columns(_CONTROL.c.id, is_group().label("is_group"))
+# The controls named by ``ids`` and those above them. UNION rather than UNION ALL, so that a circle of parents ends.
+_place = (_CONTROL.c.id, _CONTROL.c.parent_id, is_group().label("is_group"), _CONTROL.c.framework_id)
+ABOVE = select(*_place).where(_CONTROL.c.id.in_(_IDS)).cte("above", recursive=True)
+ABOVE = ABOVE.union(select(*_place).join(ABOVE, _CONTROL.c.id == ABOVE.c.parent_id))
+_PLACES = select(ABOVE.c.id, ABOVE.c.parent_id, ABOVE.c.is_group)

@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, CompoundSelect, Select, and_, bindparam, case, func, select, union_all
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    CompoundSelect,
+    FromClause,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    select,
+    union_all,
+)
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
 from normata.coverage.engine import Level, Place
 from normata.coverage.graph import UNRANKED, Below, Graph, Node
-from normata.coverage.hierarchy import PLACES_ABOVE, IsBelow, below_groups, groups_among, is_requirement_where
+from normata.coverage.hierarchy import ABOVE, IsIdOf, below_groups, groups_among, is_requirement_where
 from normata.frameworks.counting import applies, assessed_status, is_group, match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
 
@@ -105,35 +117,43 @@ _STATEMENT, _EFFECTIVE = sql_table(ControlCoverage), sql_table(EffectiveCoverage
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 
-_assessed = and_(_STATEMENT.c.control_id == _CONTROL.c.id, _STATEMENT.c.organization_id == _ORGANIZATION)
-_computed = and_(_EFFECTIVE.c.control_id == _CONTROL.c.id, _EFFECTIVE.c.organization_id == _ORGANIZATION)
-_adopted = and_(_ADOPTION.c.framework_id == _CONTROL.c.framework_id, _ADOPTION.c.organization_id == _ORGANIZATION)
 
-_NODE = (
-    _CONTROL.c.id,
-    is_group().label("is_group"),
-    _ADOPTION.c.id.label("adoption"),
-    assessed_status().label("assessed"),
-    _EFFECTIVE.c.applies,
-    _EFFECTIVE.c.status,
-    _EFFECTIVE.c.own,
-    _EFFECTIVE.c.rank,
-    _EFFECTIVE.c.conflict,
-)
-
-
-def _with_node(statement: Select[Any]) -> Select[Any]:
-    """A statement that has the control, with the node of it as the last columns."""
+def _node(control: FromClause, group: ColumnElement[bool]) -> Sequence[ColumnElement[Any]]:
+    """The columns of a node, from a table that has the control, and the condition that it is a group."""
     return (
-        statement.add_columns(*_NODE)
-        .outerjoin(_ADOPTION, _adopted)
-        .outerjoin(_STATEMENT, _assessed)
-        .outerjoin(_EFFECTIVE, _computed)
+        control.c.id,
+        group.label("is_group"),
+        _ADOPTION.c.id.label("adoption"),
+        assessed_status().label("assessed"),
+        *(_EFFECTIVE.c[name] for name in ("applies", "status", "own", "rank", "conflict")),
     )
 
 
+def _with_node(statement: Select[Any]) -> Select[Any]:
+    """A statement that has the table of controls, with the node of each as the last columns."""
+    return (
+        statement.add_columns(*_NODE)
+        .outerjoin(_ADOPTION, _adopted)
+        .outerjoin(_STATEMENT, and_(_STATEMENT.c.control_id == _CONTROL.c.id, _of_statement))
+        .outerjoin(_EFFECTIVE, and_(_EFFECTIVE.c.control_id == _CONTROL.c.id, _of_effective))
+    )
+
+
+_NODE = _node(_CONTROL, is_group())
+_adopted = and_(_ADOPTION.c.framework_id == _CONTROL.c.framework_id, _ADOPTION.c.organization_id == _ORGANIZATION)
+_of_statement = _STATEMENT.c.organization_id == _ORGANIZATION
+_of_effective = _EFFECTIVE.c.organization_id == _ORGANIZATION
+
 _NODES = _with_node(select().select_from(_CONTROL).where(_CONTROL.c.id.in_(_IDS)))
-_ABOVE = _with_node(PLACES_ABOVE)
+_ABOVE = (
+    select(ABOVE.c.parent_id, *_node(ABOVE, ABOVE.c.is_group))
+    .outerjoin(
+        _ADOPTION,
+        and_(_ADOPTION.c.framework_id == ABOVE.c.framework_id, _ADOPTION.c.organization_id == _ORGANIZATION),
+    )
+    .outerjoin(_STATEMENT, and_(IsIdOf(_STATEMENT.c.control_id, ABOVE.c.id), _of_statement))
+    .outerjoin(_EFFECTIVE, and_(IsIdOf(_EFFECTIVE.c.control_id, ABOVE.c.id), _of_effective))
+)
 
 _matches = select(_MATCH.c.source_control_id, _MATCH.c.target_control_id, _MATCH.c.match_level).where(
     match_counts(_ORGANIZATION)
@@ -148,15 +168,17 @@ _BEHIND = _with_node(
 _AROUND = union_all(_AHEAD, _BEHIND)
 
 _below = below_groups()
-_stored_below = and_(IsBelow(_EFFECTIVE.c.control_id, _below.c.id), _EFFECTIVE.c.organization_id == _ORGANIZATION)
+_assessed_below = and_(IsIdOf(_STATEMENT.c.control_id, _below.c.id), _of_statement)
 _requirements = (
-    select(_below.c.group_id).join(_EFFECTIVE, _stored_below).where(is_requirement_where(_below, applies(_EFFECTIVE)))
+    select(_below.c.group_id)
+    .join(_EFFECTIVE, and_(IsIdOf(_EFFECTIVE.c.control_id, _below.c.id), _of_effective))
+    .where(is_requirement_where(_below, applies(_EFFECTIVE)))
 )
-_in_catalog_order = _requirements.join(_CONTROL, IsBelow(_CONTROL.c.id, _below.c.id))
+_in_catalog_order = _requirements.join(_CONTROL, IsIdOf(_CONTROL.c.id, _below.c.id))
 _BELOW = (
     _in_catalog_order.add_columns(*_NODE)
     .outerjoin(_ADOPTION, _adopted)
-    .outerjoin(_STATEMENT, _assessed)
+    .outerjoin(_STATEMENT, _assessed_below)
     .order_by(_below.c.group_id, _CONTROL.c.position, _CONTROL.c.id)
 )
 _LACKING = _BELOW.where(is_requirement_where(_below, _EFFECTIVE.c.status < "FULL"))
@@ -192,8 +214,6 @@ _COUNTS = (
         func.coalesce(func.max(_rank).filter(_EFFECTIVE.c.status >= "FULL"), 0),
         maintain_column_froms=True,
     )
-    .outerjoin(
-        _STATEMENT, and_(IsBelow(_STATEMENT.c.control_id, _below.c.id), _STATEMENT.c.organization_id == _ORGANIZATION)
-    )
+    .outerjoin(_STATEMENT, _assessed_below)
     .group_by(_below.c.group_id)
 )

@@ -17,7 +17,7 @@ from sqlalchemy.orm import aliased
 
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import sql_table
-from normata.coverage.hierarchy import IsBelow, below_groups, is_requirement_where
+from normata.coverage.hierarchy import IsIdOf, below_groups, is_requirement_where
 from normata.frameworks.counting import applies, is_group, match_counts
 from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
 from normata.reports.requirements import ORGANIZATION, coverage_of, status_in
@@ -177,7 +177,7 @@ _CHILDREN = (
         _of_group.c.own.label("parent_own"),
     )
     .join(_GROUP, _GROUP.c.id == _below.c.group_id)
-    .join(_EFFECTIVE, and_(IsBelow(_EFFECTIVE.c.control_id, _below.c.id), _EFFECTIVE.c.organization_id == ORGANIZATION))
+    .join(_EFFECTIVE, and_(IsIdOf(_EFFECTIVE.c.control_id, _below.c.id), _EFFECTIVE.c.organization_id == ORGANIZATION))
     .join(_of_group, and_(_of_group.c.control_id == _below.c.group_id, _of_group.c.organization_id == ORGANIZATION))
     .where(is_requirement_where(_below, applies(_EFFECTIVE), is_group(_GROUP)))
 )

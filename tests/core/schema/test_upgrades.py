@@ -35,7 +35,9 @@ VERSIONS = sorted(migrations.known_versions())
 SHARES = 3
 # SQLite makes a table anew for most changes of it. On PostgreSQL the upgrade of the first version alone goes through
 # every migration, so a share of the others is tried there.
-FILLED = [(version, "sqlite") for version in VERSIONS] + [(version, "postgresql") for version in VERSIONS[:: 2 * SHARES]]
+FILLED = [(version, "sqlite") for version in VERSIONS] + [
+    (version, "postgresql") for version in VERSIONS[:: 2 * SHARES]
+]
 
 
 def asked(version: str) -> list[Operation]:
