@@ -30,7 +30,7 @@ from normata.tables import Table
 from normata.wiring import changes_of
 
 ALPHA, BETA = "org-alpha", "org-beta"
-ROLES = ("owner", "admin", "editor", "viewer")
+ROLES = ("owner", "admin", "editor", "auditor", "viewer")
 EARLIER = "2026-01-02T03:04:05.678Z"
 YESTERDAY = format_timestamp(datetime.now(UTC) - timedelta(days=1))
 ARCHIVED = "2026-02-03T04:05:06.789Z"
@@ -355,7 +355,7 @@ def _notification(number: int) -> dict[str, Any]:
 
 def _other_notifications() -> list[dict[str, Any]]:
     """An unread and a read notification of each other member."""
-    members = [("viewer", ALPHA), ("admin", ALPHA), ("owner", ALPHA), ("foreigner", BETA)]
+    members = [("viewer", ALPHA), ("auditor", ALPHA), ("admin", ALPHA), ("owner", ALPHA), ("foreigner", BETA)]
     return [
         {"id": f"note-{state}-{user}", "organizationId": organization_id, "userId": f"user-{user}", "readAt": read_at}
         | {"createdAt": created}

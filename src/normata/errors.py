@@ -117,6 +117,12 @@ class MemberRemoved(DomainError):
     message = "The member was removed from the organization; invite them again first."
 
 
+class HasResponsibilities(DomainError):
+    """The member is responsible for records, so they cannot become an auditor; hand these over first."""
+
+    message = "The member is responsible for records, and an auditor is for none; hand these over first."
+
+
 class InvitationClosed(DomainError):
     """The invitation has been accepted or revoked, or has expired."""
 

@@ -9,13 +9,14 @@ from normata.core.db.database import Database
 from normata.coverage.effects import coverage_effects
 from normata.coverage.lapses import LAPSES
 from normata.events.recording import RecordEvents
+from normata.identity.members.expiry import EXPIRIES
 from normata.notifications.model import Notification
 from normata.notifications.reminders import REMINDERS
 from normata.notifications.subscriber import RULES, NotifyMembers
 
 SUBSCRIBERS: tuple[Subscriber, ...] = (RecordEvents(), NotifyMembers(RULES), AdvanceRevisions())
 
-JOB_TYPES: tuple[JobType, ...] = (REMINDERS, LAPSES)
+JOB_TYPES: tuple[JobType, ...] = (REMINDERS, LAPSES, EXPIRIES)
 
 
 def changes_of(database: Database) -> Changes:

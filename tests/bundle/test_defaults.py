@@ -121,7 +121,7 @@ OPTIONAL_ELSEWHERE = {
     "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt", "organizationId", "name"},
     "organizations": {"removedAt"},
     "users": {"organizationId", "removedAt", "dateFormat", "theme", "timeZone"},
-    "memberships": {"removedAt"},
+    "memberships": {"removedAt", "expiresAt"},
 }  # fmt: skip
 
 

@@ -53,7 +53,7 @@ database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
         (
             {"memberships": [{"id": "member-viewer", "role": "king"}]},
             "/memberships/0/role",
-            "must be one of viewer, editor",
+            "must be one of viewer, auditor, editor",
         ),
         ({"tasks": [task(shortId="3")]}, "/tasks/0/shortId", "must be an integer"),
         ({"tasks": [task(shortId=3.5)]}, "/tasks/0/shortId", "must be an integer"),

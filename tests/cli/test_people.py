@@ -154,7 +154,7 @@ def test_who_was_removed_does_not_come_back_with_their_organization(normata: Run
     assert normata("user", "remove", "editor@alpha.example").code == 0
     assert normata("member", "remove", "viewer@alpha.example", "--organization", "alpha").code == 0
     assert "was removed" in failed(normata("member", "invite", "kim@example.org", "--organization", "alpha"))
-    assert normata("organization", "restore", "alpha").out == "alpha: restored, with 3 members\n"
+    assert normata("organization", "restore", "alpha").out == "alpha: restored, with 4 members\n"
     members = table(normata("member", "list", "--organization", "alpha").out).values()
     gone = {row["email"] for row in members if row["removed_at"] != "-"}
     assert gone >= {"editor@alpha.example", "viewer@alpha.example"}

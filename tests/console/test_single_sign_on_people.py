@@ -261,6 +261,14 @@ def test_the_last_owner_stays_whatever_the_groups_say(with_groups: Served, forge
     assert arrive_with(with_groups, forger, "owner", "others") == {}
 
 
+def test_groups_leave_the_end_that_an_admin_has_set(with_groups: Served, forger: Forger) -> None:
+    """And bring nobody back who is out since then."""
+    for end, role in (("2126-01-01T00:00:00.000Z", "admin"), ("2026-01-01T00:00:00.000Z", "admin")):
+        with_groups.sql(f"UPDATE membership SET expires_at = '{end}' WHERE id = 'member-editor'")
+        assert arrive_with(with_groups, forger, "editor", "admins" if end > "2100" else "staff")[world.ALPHA] == role
+        assert stored.row(with_groups.database, Membership, "member-editor")["expires_at"] == end
+
+
 def test_groups_do_not_invite(with_groups: Served, forger: Forger) -> None:
     knows(forger, "grace", NEW, "admins")
     refused_as(with_groups, forger, "not_invited")

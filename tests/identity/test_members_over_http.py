@@ -38,7 +38,7 @@ def admin(service: Served, user: str = "admin") -> Headers:
 def test_members_are_listed_by_name(service: Served) -> None:
     answer = service.client.get("/members/", params=QUERY, headers=service.bearer("viewer"))
     assert [(item["id"], item["name"], item["role"]) for item in answer.json()["items"]] == [
-        *((f"member-{role}", role.title(), role) for role in ("admin", "editor", "owner")),
+        *((f"member-{role}", role.title(), role) for role in ("admin", "auditor", "editor", "owner")),
         ("member-robot-org-alpha", "Robot org-alpha", "editor"),
         ("member-viewer", "Viewer", "viewer"),
     ]

@@ -30,8 +30,15 @@ def test_me_tells_who_and_where(service: Served) -> None:
     assert (answer["name"], answer["email"]) == ("Viewer", "viewer@alpha.example")
     assert (answer["isOperator"], answer["scope"], answer["organizationId"]) == (False, "read", None)
     assert answer["organizations"] == [
-        {"id": ALPHA, "name": "Alpha", "slug": "alpha", "memberId": "member-viewer", "role": "viewer"},
-        {"id": BETA, "name": "Beta", "slug": "beta", "memberId": "guest", "role": "admin"},
+        {
+            "id": ALPHA,
+            "name": "Alpha",
+            "slug": "alpha",
+            "memberId": "member-viewer",
+            "role": "viewer",
+            "expiresAt": None,
+        },
+        {"id": BETA, "name": "Beta", "slug": "beta", "memberId": "guest", "role": "admin", "expiresAt": None},
     ]
     listed = service.client.get("/organizations/", headers=service.bearer("viewer")).json()
     assert listed == {"items": answer["organizations"], "total": 2, "page": 1, "limit": 100}
@@ -129,7 +136,7 @@ def test_it_is_removed_for_everybody_and_restored_as_it_was(service: Served) -> 
         refused(service.client.get("/tasks/", params=QUERY, headers=bearer), 404, "not_found")
     refused(service.client.delete(f"/organizations/{ALPHA}/", headers=headers["owner"]), 404, "not_found")
     assert stored.row(service.database, Task, record_id(Task, "live"))["archived_at"] is None
-    assert change(service.database, lambda unit: organization_life.restore(unit, ALPHA)) == 4
+    assert change(service.database, lambda unit: organization_life.restore(unit, ALPHA)) == 5
     assert stored.row(service.database, Organization, ALPHA)["removed_at"] is None
     for user, status in (("owner", 200), ("viewer", 200), ("editor", 404)):
         assert service.client.get("/tasks/", params=QUERY, headers=headers[user]).status_code == status

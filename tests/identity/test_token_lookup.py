@@ -88,6 +88,7 @@ def test_it_tells_all_that_a_request_needs_to_know(
         "expires_at": kept["expires_at"],
         "organization_id": ALPHA,
         "role": "viewer",
+        "member_until": None,
         "revision": None,
     }
 

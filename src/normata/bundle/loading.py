@@ -22,6 +22,8 @@ from normata.coverage.recompute import Changes, affected_organizations, lock_cov
 from normata.coverage.rewording import Rewording, record_rewording, reworded_controls
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
 from normata.frameworks.rules import RULES, count_controls, retirements
+from normata.identity.memberships import fault_owners_that_end
+from normata.identity.model import Membership
 from normata.tables import Table
 
 Progress = Callable[[str, int, int], None]
@@ -51,7 +53,7 @@ def load(
     make_valid(
         unit,
         groups,
-        own_rules=RULES,
+        own_rules={**RULES, Membership: fault_owners_that_end},
         buffer=buffer.put,
         refused=refused,
         stamped=("last_sync_at",) if sync else (),

@@ -41,7 +41,17 @@ OrganizationOption = Annotated[
         show_default=False,
     ),
 ]
-RoleOption = Annotated[str, typer.Option(metavar="viewer|editor|admin|owner", help="The role.")]
+_NEVER = "never"
+UntilOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MOMENT",
+        help="When the membership ends: a day (its first moment, in UTC) or a moment, RFC 3339. For a member also"
+        f" `{_NEVER}`.",
+        show_default=False,
+    ),
+]
+RoleOption = Annotated[str, typer.Option(metavar="viewer|auditor|editor|admin|owner", help="The role.")]
 
 
 # --- Users
@@ -113,7 +123,7 @@ def list_members(organization: OrganizationOption = None, database: DatabaseOpti
 
     with opened(database, create=False) as source:
         rows = source.read_now(lambda transaction: every_member(transaction, find(transaction, organization)))
-    print_table(("id", "email", "name", "role", "removed_at"), rows)
+    print_table(("id", "email", "name", "role", "removed_at", "expires_at"), rows)
 
 
 @member.command("invite")
@@ -121,6 +131,7 @@ def list_members(organization: OrganizationOption = None, database: DatabaseOpti
 def invite(
     email: EmailArgument,
     role: RoleOption = "viewer",
+    until: UntilOption = None,
     organization: OrganizationOption = None,
     database: DatabaseOption = None,
 ) -> None:
@@ -129,11 +140,12 @@ def invite(
     from normata.identity.organization_lookup import find, name_of
 
     require_address(email)
-    chosen = _role(role)
+    chosen, expires_at = _role(role), until and _end(until)
 
     def work(unit: UnitOfWork) -> InvitedByMail:
         organization_id = find(unit, organization)
-        return InvitedByMail(invitations.invite(unit, organization_id, email, chosen), name_of(unit, organization_id))
+        made = invitations.invite(unit, organization_id, email, chosen, expires_at)
+        return InvitedByMail(made, name_of(unit, organization_id))
 
     invited(changed(database, work))
 
@@ -141,16 +153,19 @@ def invite(
 @member.command("role")
 def change_role(
     user: UserArgument,
-    role: Annotated[str, typer.Argument(metavar="ROLE", help="viewer, editor, admin or owner.")],
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="viewer, auditor, editor, admin or owner.")],
+    until: UntilOption = None,
     organization: OrganizationOption = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Change the role of a member."""
-    from normata.identity.members import members
+    """Change the role of a member. The end of the membership stays, unless --until names another."""
+    from normata.records.responsibilities.handover import change_member
 
-    chosen = _role(role)
-    row: Any = changed(database, lambda unit: members.change_role(unit, _member(unit, user, organization).id, chosen))
-    echo(f"{user}: {row.role}")
+    wanted: dict[str, Any] = {"role": _role(role)}
+    if until is not None:
+        wanted["expires_at"] = None if until == _NEVER else _end(until)
+    row: Any = changed(database, lambda unit: change_member(unit, _member(unit, user, organization).id, wanted))
+    echo(f"{user}: {row.role}" + (f", until {row.expires_at}" if row.expires_at else ""))
 
 
 @member.command("remove")
@@ -210,6 +225,18 @@ def _role(role: str) -> Role:
     if role not in ROLES:
         fail(f"the role must be one of {', '.join(ROLES)}", code=2)
     return role
+
+
+def _end(until: str) -> str:
+    """The moment of the option, in wire form; the command fails if it is none."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from normata.core.schema.fields import Timestamp
+
+    try:
+        return str(TypeAdapter(Timestamp).validate_python(until))
+    except ValidationError:
+        fail(f"--until takes a day or a moment, such as 2027-03-01 or 2027-03-01T18:00:00Z; this is {until!r}", code=2)
 
 
 def _user(transaction: Transaction, name: str) -> Any:

@@ -149,7 +149,11 @@ class PageRequest:
         return await self.console.services.changes.make(
             work,
             actor=self.actor(visitor.user_id, visitor.user_name),
-            scope=TenantScope(writable=(NO_ORGANIZATION,), users=(visitor.user_id,)),
+            scope=TenantScope(
+                readable=tuple(one.organization_id for one in visitor.memberships),
+                writable=(NO_ORGANIZATION,),
+                users=(visitor.user_id,),
+            ),
             writes=writes,
         )
 

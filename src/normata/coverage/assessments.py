@@ -16,6 +16,7 @@ from normata.core.changes.unit_of_work import Change, UnitOfWork, delete_of, ins
 from normata.core.db.security import Write
 from normata.core.db.transaction import Transaction, batches
 from normata.core.db.types import now
+from normata.core.http.roles import AUDITOR
 from normata.core.schema.fields import CoverageStatus, Identifier, Reasons, Text, Timestamp
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.wire import Input, Wire
@@ -269,17 +270,17 @@ def _follow(
 def _check_owners(
     transaction: Transaction, organization_id: str, assessments: Sequence[AssessmentInput], faults: list[Fault]
 ) -> None:
-    """Add a fault for each owner who is not a member."""
+    """Add a fault for each owner who is not a member, or an auditor."""
     owners = {owner for one in assessments if (owner := one.values.get("owner_id")) is not None}
-    members = {
-        member
+    roles = {
+        member.id: member.role
         for batch in batches(sorted(owners))
-        for member in transaction.scalars(_MEMBERS, {"organization": organization_id, "ids": batch})
+        for member in transaction.rows(_MEMBERS, {"organization": organization_id, "ids": batch})
     }
     for one in assessments:
-        owner = one.values.get("owner_id")
-        if owner is not None and owner not in members:
-            faults.append(one.source.fault("ownerId", "names no member of the organization"))
+        if (owner := one.values.get("owner_id")) is not None and roles.get(owner, AUDITOR) == AUDITOR:
+            reason = "an auditor, who is responsible for nothing" if owner in roles else "no member of the organization"
+            faults.append(one.source.fault("ownerId", f"names {reason}"))
 
 
 # --- Selecting controls
@@ -379,7 +380,7 @@ _ROWS = (
 _BY_ID = _ROWS.where(_CONTROL.c.id.in_(bindparam("ids", expanding=True)))
 _BY_IDENTIFIER = _ROWS.where(_CONTROL.c.identifier.in_(bindparam("ids", expanding=True)))
 
-_MEMBERS = select(_MEMBER.c.id).where(
+_MEMBERS = select(_MEMBER.c.id, _MEMBER.c.role).where(
     _MEMBER.c.organization_id == _ORGANIZATION,
     _MEMBER.c.id.in_(bindparam("ids", expanding=True)),
     _MEMBER.c.removed_at.is_(None),

@@ -10,13 +10,24 @@ from pydantic import Field
 from sqlalchemy import Select, bindparam, select
 
 from normata.core.db.transaction import Transaction
+from normata.core.http.roles import AUDITOR, Role
 from normata.core.schema.fields import Identifier, ShortName, Timestamp
 from normata.core.schema.paging import PageQuery, envelope, fetch_page
-from normata.core.schema.table import sql_table, tables
+from normata.core.schema.table import Table, sql_table, tables
 from normata.core.schema.wire import Wire
 from normata.errors import NotFound
 from normata.events.content import values_of
 from normata.events.model import AuditEvent
+from normata.frameworks.model import (
+    Control,
+    ControlCoverage,
+    ControlMatch,
+    Framework,
+    FrameworkAdoption,
+    SetAsideMatch,
+)
+from normata.identity.model import Membership
+from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable
 
 Changed = dict[str, Any]
@@ -60,6 +71,11 @@ class EventQuery(PageQuery):
 
 # The names of actions in older versions. Sealed events keep them.
 FORMER_ACTIONS = {"state": "assess", "unstate": "clear"}
+
+
+def least_role(query: EventQuery) -> Role:
+    """The smallest role for a query: the history of one row is for everybody who can read such rows."""
+    return "viewer" if query.record_id is not None and query.kind in _read_by_all() else AUDITOR
 
 
 def list_events(transaction: Transaction, query: EventQuery) -> dict[str, Any]:
@@ -130,6 +146,16 @@ def _arrays() -> dict[str, str]:
 @cache
 def _class_names() -> dict[str, str]:
     return {array: name for name, array in _arrays().items() if array}
+
+
+@cache
+def _read_by_all() -> frozenset[str]:
+    """The kinds of rows that every member can read."""
+    others: tuple[type[Table], ...] = (
+        *(Control, ControlCoverage, ControlMatch, SetAsideMatch),
+        *(Framework, FrameworkAdoption, Membership),
+    )
+    return frozenset(table.array for table in (*Restorable.kinds, *others))
 
 
 _EVENT = sql_table(AuditEvent)

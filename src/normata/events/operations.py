@@ -16,7 +16,7 @@ from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import Page, PageQuery
 from normata.core.schema.wire import Wire
 from normata.errors import Unavailable
-from normata.events.history import Event, EventQuery, list_events, list_record_events
+from normata.events.history import Event, EventQuery, least_role, list_events, list_record_events
 from normata.events.keys import KeyUnusable, Signer, origin_of
 from normata.events.marks import Marks, sign
 from normata.events.sealing import UnsoundLog, last_seal
@@ -128,14 +128,16 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Events",
         summary="List events",
         description="""\
-The changes in an organization, newest first. This requires the role of an admin or higher.
+The changes in an organization, newest first. This requires the role of an auditor, an admin or an owner. The events of
+one row, named by `kind` and `recordId`, are for everybody who can read such rows.
 
 Every change has an event, whether a request or a command made it, written in the transaction of the change. `before`
 and `after` have the changed fields. They never contain a secret, and they identify people only by id. Many rows of a
 catalog are one event with `counts`.
 
 A filter for an unknown kind, row, user or action matches no events.""",
-        role="admin",
+        role="auditor",
+        role_for=least_role,
         query=EventQuery,
         build=lambda transaction, request: list_events(transaction, request.query),
         answer=EventPage,

@@ -11,6 +11,7 @@ from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.roles import Role, role_suffices
 from normata.core.schema.table import sql_table
 from normata.errors import Forbidden, InsufficientRole
+from normata.identity.memberships import is_in
 from normata.identity.model import Membership
 
 _LARGER = "Your role does not allow this: the role concerned is larger than yours."
@@ -29,7 +30,7 @@ def require_role(unit: UnitOfWork, organization_id: str, least: Role, *involved:
     unit.require_reach(organization_id)
     if unit.scope is None:
         return
-    parameters = {"organization": organization_id, "user": unit.actor.user_id}
+    parameters = {"organization": organization_id, "user": unit.actor.user_id, "moment": unit.moment}
     role = unit.scalar(_ROLE, parameters)
     if role is None or not role_suffices(role, least):
         raise InsufficientRole
@@ -41,5 +42,5 @@ _MEMBER = sql_table(Membership)
 _ROLE = select(_MEMBER.c.role).where(
     _MEMBER.c.organization_id == bindparam("organization"),
     _MEMBER.c.user_id == bindparam("user"),
-    _MEMBER.c.removed_at.is_(None),
+    is_in(bindparam("moment", type_=_MEMBER.c.expires_at.type)),
 )

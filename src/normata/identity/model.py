@@ -9,10 +9,11 @@ from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, StringConstraints
 from sqlalchemy import Index, UniqueConstraint
+from sqlalchemy import text as sql_text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from normata.core.db.types import text
-from normata.core.http.roles import Role, TokenScope
+from normata.core.http.roles import AUDITOR, Role, TokenScope
 from normata.core.schema.addresses import email_key
 from normata.core.schema.fields import Email, Identifier, Name, Slug, Text, Timestamp
 from normata.core.schema.table import CODED, Table, defaults_to, derived, foreign_key
@@ -43,6 +44,8 @@ DateFormat = Annotated[
 ]
 Theme = Annotated[Literal["LIGHT", "DARK"], mapped_column(text(8), info=CODED)]
 
+# The condition of the index of memberships that will expire.
+WILL_EXPIRE = "expires_at IS NOT NULL AND removed_at IS NULL"
 RoleColumn = Annotated[Role, mapped_column(text(8), info=CODED)]
 ScopeColumn = Annotated[TokenScope, mapped_column(text(8), info=CODED)]
 
@@ -127,22 +130,39 @@ class Operator(Table):
 class Membership(Table):
     """A user's place in an organization; records name their owners and assignees by it.
 
-    So the row stays when the member is removed. From then on it allows nothing.
+    So the row stays when the member is removed. From then on it allows nothing. One with ``expires_at`` allows nothing
+    from that moment on, and a job removes it then. An owner's has none.
     """
 
     __tablename__ = "membership"
     array = "memberships"
+    named_if = ("removed_at", "role")
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
     user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), info={"refers_to": "user_account"})
     role: Mapped[RoleColumn] = defaults_to("viewer")
     removed_at: Mapped[Timestamp | None]
+    expires_at: Mapped[Timestamp | None]
 
     __table_args__ = (
         UniqueConstraint("user_id", "organization_id"),
         UniqueConstraint("organization_id", "id"),
+        # The few that will expire, for the job that removes them.
+        Index(
+            "ix_membership_expires_at",
+            "organization_id",
+            "expires_at",
+            sqlite_where=sql_text(WILL_EXPIRE),
+            postgresql_where=sql_text(WILL_EXPIRE),
+        ),
     )
+
+    @classmethod
+    def unnamed_because(cls, row: Mapping[str, Any]) -> str | None:
+        if row["role"] == AUDITOR and row["removed_at"] is None:
+            return "of an auditor, who is responsible for nothing"
+        return super().unnamed_because(row)
 
 
 class AccessToken(Table):
@@ -177,14 +197,24 @@ class AccessToken(Table):
 class Invitation(Table):
     """An offer to become a member, valid for seven days. Only the SHA-256 of its link's secret is stored.
 
-    A person who accepts it becomes a user, if no user has this address, and a member.
+    A person who accepts it becomes a user, if no user has this address, and a member: until ``membership_expires_at``,
+    if that is not null.
     """
 
     __tablename__ = "invitation"
     array = "invitations"
     transient = True
     event_columns = frozenset(
-        {"id", "organization_id", "role", "created_at", "expires_at", "accepted_at", "revoked_at"}
+        {
+            "id",
+            "organization_id",
+            "role",
+            "created_at",
+            "expires_at",
+            "accepted_at",
+            "revoked_at",
+            "membership_expires_at",
+        }
     )
     readable = event_columns | {"email", "email_folded", "created_by"}
 
@@ -199,6 +229,7 @@ class Invitation(Table):
     expires_at: Mapped[Timestamp]
     accepted_at: Mapped[Timestamp | None]
     revoked_at: Mapped[Timestamp | None]
+    membership_expires_at: Mapped[Timestamp | None]
 
     __table_args__ = (Index(None, "organization_id", "email_folded"), Index(None, "email_folded"))
 

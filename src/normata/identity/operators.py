@@ -19,8 +19,13 @@ def require_operator(transaction: Transaction, caller: Caller) -> None:
     """
     if caller.narrowed_to is not None:
         raise NotOperator("The token is narrowed to an organization; this takes one that is not.")
-    if transaction.scalar(_FIND, {"user": caller.user_id}) is None:
+    if not runs_instance(transaction, caller.user_id):
         raise NotOperator
+
+
+def runs_instance(transaction: Transaction, user_id: str) -> bool:
+    """Whether a user, whose own rows are in the scope of ``transaction``, is an operator."""
+    return transaction.scalar(_FIND, {"user": user_id}) is not None
 
 
 def set_operator(unit: UnitOfWork, user_id: str, *, is_operator: bool) -> bool:

@@ -62,7 +62,8 @@ class NamesQuery(NameQuery):
         NamedKind,
         Field(
             description="The kind to list: a kind of records as in its path, `memberships` (members by the ids in"
-            " records), `people` (the same without service accounts), `users` (members by the ids in events),"
+            " records), `people` (the same without service accounts and auditors: those to"
+            " choose a responsible member from), `users` (members by the ids in events),"
             " `frameworks`, `controls`, or `controlCoverages` (assessments)."
         ),
     ] = Control.array

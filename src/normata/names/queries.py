@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from normata.core.db.transaction import Transaction
+from normata.core.http.roles import AUDITOR
 from normata.core.schema.naming import NameQuery, Naming, name_of
 from normata.core.schema.paging import envelope
 from normata.core.schema.table import sql_table
@@ -148,7 +149,7 @@ def member_names(transaction: Transaction, query: NameQuery) -> dict[str, Any]:
 
 
 def person_names(transaction: Transaction, query: NameQuery) -> dict[str, Any]:
-    """The same of members who are people: service accounts are left out."""
+    """The same of members who can be responsible: service accounts and auditors are left out."""
     return _page(transaction, _OF_PEOPLE, query)
 
 
@@ -189,4 +190,4 @@ def _named_by(row_id: ColumnElement[Any]) -> Select[Any]:
 
 
 _OF_MEMBERS, _OF_USERS = _named_by(_MEMBER.id), _named_by(_USER.id)
-_OF_PEOPLE = _OF_MEMBERS.where(_USER.organization_id.is_(None))
+_OF_PEOPLE = _OF_MEMBERS.where(_USER.organization_id.is_(None), _MEMBER.role != AUDITOR)

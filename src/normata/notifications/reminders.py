@@ -18,6 +18,7 @@ from normata.core.changes.jobs import DueJob, JobType
 from normata.core.changes.unit_of_work import UnitOfWork, insert_of
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import UtcTimestamp
+from normata.core.http.roles import AUDITOR
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import columns
 from normata.identity.model import Membership
@@ -112,8 +113,8 @@ def _is_due_for_reminder(date: DueDate, which: Which) -> ColumnElement[bool]:
         column >= bindparam(f"{which}_from", type_=UtcTimestamp()),
         column < bindparam(f"{which}_before", type_=UtcTimestamp()),
         table.c[date.responsible].is_not(None),
-        # If the member was removed, whoever takes the record over is notified.
-        table.c[date.responsible].not_in(_REMOVED),
+        # If the member was removed, or has become an auditor, whoever takes the record over is notified.
+        table.c[date.responsible].not_in(_NOT_RESPONSIBLE),
         ~noted.exists(),
     )
 
@@ -138,7 +139,8 @@ def _organizations() -> CompoundSelect[Any]:
 
 _REMINDER = sql_table(Reminder)
 _MEMBER = sql_table(Membership)
-_REMOVED = select(_MEMBER.c.id).where(
-    _MEMBER.c.organization_id.in_(bindparam("organizations", expanding=True)), _MEMBER.c.removed_at.is_not(None)
+_NOT_RESPONSIBLE = select(_MEMBER.c.id).where(
+    _MEMBER.c.organization_id.in_(bindparam("organizations", expanding=True)),
+    _MEMBER.c.removed_at.is_not(None) | (_MEMBER.c.role == AUDITOR),
 )
 _NOTE = insert(_REMINDER).values({column.name: bindparam(column.name, type_=column.type) for column in _REMINDER.c})

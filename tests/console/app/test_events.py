@@ -102,7 +102,7 @@ def test_a_day_is_wanted_to_its_end(people: People) -> None:
 def test_others_are_told_why_they_see_no_events(user: str, readers: People) -> None:
     page = readers[user].get(EVENTS)
     said = text_of(page)
-    assert "Only admins and owners can see the events" in said
+    assert "Only auditors, admins and owners can see the events" in said
     assert "Download the signed checkpoint" in said
     assert "listEvents" not in page.text
     assert 'class="feed"' not in page.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from urllib.parse import quote
 
 import pytest
@@ -13,10 +14,11 @@ from normata.console.app.sections import PLACES
 from normata.core.http.roles import role_suffices
 from normata.operations import OPERATIONS
 from tests import stored
+from tests.cells import all_cells
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, FRAME, LEAST, OWN, POSTED, READ, Parsed, address_of, is_file, path_of
 from tests.console.browser import Browser, is_refused, text_of
-from tests.databases import on_both, on_both_shared
+from tests.databases import on_both_shared
 from tests.test_structure import SOURCE
 from tests.world import ALPHA as ALPHA_ID
 from tests.world import ROLES
@@ -25,11 +27,26 @@ from tests.world import ROLES
 HOSTILE = "<img src=x onerror=alert(1)>'\"&amp;{{ 7*7 }}=1+1\u202egnissim\u202c\U0001f4a5"
 LONG = "W" * 400
 
+# The fields of forms that change something, and what their buttons are for.
+CHANGING = {
+    "coverageStatus": "FULL",
+    "selected": "moon.A.5",
+    "control": "moon.A.5",
+    "kind": "controls",
+    "name": "N",
+    "state": "search=moon",
+    "email": "pat@auditor.example",
+    "role": "viewer",
+    "token": "token-viewer",
+}
+SAME = {"Sec-Fetch-Site": "same-origin"}
+STEPS = ("remove", "rename", "role", "hand_over", "invite", "withdraw", "change", "make_token", "revoke_token", "end")
+
 
 @pytest.mark.parametrize("page", READ)
 @on_both_shared
 def test_it_answers(page: str, readers: People) -> None:
-    for user in ("viewer", "owner"):
+    for user in ("viewer", "auditor", "owner"):
         answer = readers[user].get(address_of(page))
         if not role_suffices(user, LEAST[page]):
             assert is_refused(answer)
@@ -61,20 +78,28 @@ def test_another_organization_is_not_there(page: str, readers: People) -> None:
     assert is_refused(own, status=404)
 
 
-@pytest.mark.parametrize("page", [page for page in READ if not is_file(page) and LEAST[page] == "viewer"])
-def test_a_viewer_sees_no_form_that_changes_anything(page: str, readers: People) -> None:
-    parsed = Parsed(readers["viewer"].get(path_of(page)))
-    assert {form.action for form in parsed.forms if form.method == "post"} - OWN.get(page, set()) == FRAME
+@pytest.mark.parametrize("page", [page for page in READ if not is_file(page)])
+def test_a_reader_sees_no_form_that_changes_anything(page: str, readers: People) -> None:
+    """Neither a viewer nor an auditor, on the pages that they may see."""
+    for user in ("viewer", "auditor"):
+        if role_suffices(user, LEAST[page]):
+            parsed = Parsed(readers[user].get(path_of(page)))
+            assert {form.action for form in parsed.forms if form.method == "post"} - OWN.get(page, set()) == FRAME
 
 
-@pytest.mark.parametrize("page", [page for page in POSTED if page not in ("inbox/", "views/")])
-@on_both
-def test_a_viewer_changes_nothing(page: str, people: People) -> None:
-    browser = people["viewer"]
-    before = stored.everything(people.instance.database)
-    answer = browser.post(path_of(page), coverageStatus="FULL", selected="moon.A.5", control="moon.A.5", step="do")
-    assert is_refused(answer, status=403)
-    assert stored.everything(people.instance.database) == before
+@on_both_shared
+def test_a_reader_changes_nothing(readers: People) -> None:
+    browsers = {user: readers[user] for user in ("viewer", "auditor")}
+    before = stored.everything(readers.instance.database)
+    with all_cells() as at:
+        for (user, browser), page, step in product(browsers.items(), POSTED, ("do", *STEPS)):
+            if page == "inbox/" or (user, page) == ("viewer", "views/"):
+                continue  # these are their own
+            with at((user, page, step)):
+                answer = browser.client.post(path_of(page), data={**CHANGING, "step": step}, headers=SAME)
+                assert answer.status_code in ((403,) if step == "do" else (400, 403, 404))
+                assert is_refused(answer, status=answer.status_code)
+    assert stored.everything(readers.instance.database) == before
 
 
 @pytest.mark.parametrize("page", POSTED)

@@ -84,8 +84,11 @@ def test_everybody_sees_what_they_may_do_with_the_organization(user: str, steps:
 
 def test_members_are_listed_with_their_roles(readers: People) -> None:
     said = text_of(readers["viewer"].get(MEMBERS))
-    assert "Members 5 " in said
-    assert re.search(r"Admin admin@alpha.example Admin Editor editor@alpha.example Editor", said)
+    assert "Members 6 " in said
+    assert re.search(
+        r"Admin admin@alpha.example Admin Auditor auditor@alpha.example Auditor Editor editor@alpha.example Editor",
+        said,
+    )
     assert "Robot org-alpha Editor Service account" in said
     assert "Viewer viewer@alpha.example Viewer You" in said
     assert "No removed members." in text_of(readers["viewer"].get(f"{MEMBERS}?removed=only"))
@@ -119,7 +122,7 @@ def test_a_role_is_changed(people: People) -> None:
     path = f"{MEMBERS}member-viewer/"
     form = _form(people, "admin", path, "seen")
     options = set(re.findall(r'<option value="([a-z]+)"', people["admin"].get(path).text))
-    assert options == {"viewer", "editor", "admin"}  # nobody gives what they have not
+    assert options == {"viewer", "auditor", "editor", "admin"}  # nobody gives what they have not
     answer = send(people["admin"], form, step="role", role="editor")
     assert (answer.status_code, answer.headers["location"]) == (303, f"{path}?done=role_changed")
     assert _role(people, "member-viewer") == "editor"

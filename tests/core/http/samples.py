@@ -37,7 +37,7 @@ import pytest
 from httpx2 import Response
 
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
-from normata.core.http.roles import ROLES, role_suffices
+from normata.core.http.roles import ROLES
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.table import Table
 from normata.demo.files import ORGANIZATION as DEMO
@@ -165,7 +165,7 @@ def enough(operation: Operation) -> str:
     """The user of the world who has the least role that suffices; whoever runs the instance where that is needed."""
     if operation.authority == "operator":
         return "operator"
-    return next(role for role in ROLES if role_suffices(role, operation.role))
+    return next(role for role in ROLES if operation.admits(role))
 
 
 def most(operation: Operation) -> str:

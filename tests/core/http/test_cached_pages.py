@@ -223,7 +223,8 @@ def test_notifications_are_each_users_own(service: Served) -> None:
     (inbox,) = (operation for operation in LISTS if operation.path == "/notifications/")
     headers = {user: service.bearer(user) for user in world.ROLES}
     seen = {user: ask(service, inbox, headers[user]).json() for user in world.ROLES}
-    assert {user: body["total"] for user, body in seen.items()} == {"owner": 2, "admin": 2, "editor": 12, "viewer": 2}
+    totals = {user: body["total"] for user, body in seen.items()}
+    assert totals == {"owner": 2, "admin": 2, "editor": 12, "auditor": 2, "viewer": 2}
     for user in (*world.ROLES, *reversed(world.ROLES)):
         assert ask(service, inbox, headers[user]).json() == seen[user]
 

@@ -11,7 +11,7 @@ from normata.core.changes.idempotency import Answer
 from normata.core.changes.unit_of_work import Change, Preview
 from normata.core.http.dry_run import preview_answer
 from normata.core.http.operation import ChangeOperation, Operation
-from normata.core.http.roles import ROLES, role_suffices
+from normata.core.http.roles import ROLES
 from normata.core.schema.wire import encode
 from normata.identity.last_use import LastUse
 from normata.identity.model import AccessToken
@@ -92,7 +92,7 @@ def test_without_it_or_with_false_it_is_done(operation: Operation, service: Serv
 @each_sort
 def test_it_has_the_same_refusals(operation: ChangeOperation, shared: Served) -> None:
     """Of those who may not, and of what is not there; the rest of a request is read in the same way."""
-    roles = ROLES if operation.authority == "operator" else [r for r in ROLES if not role_suffices(r, operation.role)]
+    roles = ROLES if operation.authority == "operator" else [r for r in ROLES if not operation.admits(r)]
     requests: list[tuple[Sample, str]] = [(sample(operation), role) for role in roles]
     requests += [(other, enough(operation)) for other in about_others(operation)] if operation.about else []
     of_beta = sample(operation, world.BETA)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
-from normata.core.http.roles import ROLES, SCOPES, role_suffices, scope_suffices
+from normata.core.http.roles import ROLES, SCOPES, scope_suffices
 from normata.identity.tokens import tokens
 from normata.operations import OPERATIONS
 from normata.settings import Settings
@@ -155,7 +155,7 @@ def test_with_a_scope_that_is_too_small(operation: Operation, shared: Served, ma
 
 def small_roles(operation: Operation) -> list[str]:
     """The roles that do not suffice."""
-    return [role for role in ROLES if by_role(operation) and not role_suffices(role, operation.role)]
+    return [role for role in ROLES if by_role(operation) and not operation.admits(role)]
 
 
 @all_operations(small_roles)

@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from normata.core.http.operation import ChangeOperation, Operation
+from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.http.permissions import WHO, Who, document, may
 from normata.core.http.roles import SCOPES, scope_suffices
 from normata.operations import OPERATIONS
@@ -101,12 +101,26 @@ def test_what_is_ones_own_takes_no_larger_role(shared: Served, headers: dict[tup
     """The cells that the test above cannot see: everybody may leave, and save views for themselves."""
     tried = set()
     for operation in (one for one in OPERATIONS if one.own_role is not None):
-        for role in ("viewer", "editor"):
+        for role in ("viewer", "auditor", "editor"):
             own = sample(operation, row_id=f"member-{role}").but(query={"dryRun": "true"})
             if operation.about is SavedView:
                 continue  # tests/views/test_views.py changes and removes a viewer's own
             if operation.operation_id == "createSavedView":
                 own = own.but(body=own.body | {"isShared": False})
             tried.add(operation.operation_id)
-            assert own.send(shared.client, headers[role, "admin"]).status_code == 200
+            may_not = role == "auditor" and operation.operation_id == "createSavedView"
+            assert own.send(shared.client, headers[role, "admin"]).status_code == (403 if may_not else 200)
     assert tried == {"removeMember", "createSavedView"}
+
+
+def test_auditors_read_everything_and_change_what_is_their_own() -> None:
+    """By declaration; `test_the_service_does_what_the_table_says` holds each cell against the service."""
+    of_organization = [one for one in OPERATIONS if one.authority == "organization"]
+    may_auditor = {one.operation_id for one in of_organization if may(one, "auditor")}
+    reads = {one.operation_id for one in of_organization if isinstance(one, ReadOperation)}
+    assert reads <= may_auditor
+    assert may_auditor - reads == {
+        *("markNotificationRead", "markNotificationUnread", "markNotificationsRead", "removeMember")
+    }
+    for one in of_organization:
+        assert may(one, "auditor") != "" or may(one, "viewer") != "yes"

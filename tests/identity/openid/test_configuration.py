@@ -98,5 +98,5 @@ def test_groups_and_roles(roles: str, grants: list[Grant]) -> None:
     "roles", ["staff", "staff=alpha", "=alpha:viewer", "staff=alpha:chief", "staff=:viewer", "staff=a b:viewer", ","]
 )
 def test_what_names_no_role_is_told(roles: str) -> None:
-    with pytest.raises(BadSetting, match="viewer, editor, admin, owner; this is none: "):
+    with pytest.raises(BadSetting, match="viewer, auditor, editor, admin, owner; this is none: "):
         configured("https://id.example", f"good=alpha:viewer,{roles}")

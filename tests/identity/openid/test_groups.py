@@ -25,6 +25,11 @@ from normata.identity.openid.groups import GroupRoles, next_role
         ({"editor", "admin"}, None, "admin", None),
         ({"owner"}, None, "owner", None),
         ({"viewer"}, None, None, None),
+        # An auditor is more than a viewer, and less than whoever changes something.
+        ({"viewer", "auditor"}, "auditor", "viewer", "auditor"),
+        ({"viewer"}, "viewer", "auditor", "auditor"),
+        ({"editor"}, "editor", "auditor", "editor"),
+        ({"auditor"}, None, "auditor", None),
     ],
 )
 def test_the_role_by_groups(managed: set[Role], role: Role | None, current: Role | None, becomes: Role | None) -> None:

@@ -12,10 +12,12 @@ from starlette.responses import Response
 from normata.console.page_request import PageRequest
 from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import format_timestamp, now
+from normata.core.http.roles import AUDITOR, SCOPES
 from normata.core.schema.table import sql_table
 from normata.identity.errors import SignInRefused
 from normata.identity.model import User, time_zones
 from normata.identity.openid import identities
+from normata.identity.operators import runs_instance
 from normata.identity.sessions import sessions
 from normata.identity.sessions.sessions import Visitor
 from normata.identity.sign_in import passkeys, passwords
@@ -43,6 +45,7 @@ async def account_page(
         visitor=visitor,
         message=message,
         new_token=new_token,
+        token_scopes=SCOPES[:1] if only_audits(visitor) and not found["is_operator"] else SCOPES,
         organizations={membership.organization_id: membership.organization_name for membership in visitor.memberships},
         is_local=is_local,
         has_passkeys=is_local and page_request.console.passkeys is not None,
@@ -51,6 +54,11 @@ async def account_page(
         provider=page_request.console.provider,
         **found,
     )
+
+
+def only_audits(visitor: Visitor) -> bool:
+    """Whether the person is an auditor wherever they are a member: then their tokens only read."""
+    return {membership.role for membership in visitor.memberships} == {AUDITOR}
 
 
 @cache
@@ -62,6 +70,7 @@ def _zones() -> tuple[str, ...]:
 def _read(transaction: Transaction, visitor: Visitor) -> dict[str, Any]:
     return {
         "email": transaction.scalar(_EMAIL, {"user": visitor.user_id}),
+        "is_operator": runs_instance(transaction, visitor.user_id),
         "password_since": passwords.changed_at(transaction, visitor.user_id),
         "is_by_link": is_fresh(visitor) and sessions.means_of(transaction, visitor.session_id) == "link",
         "passkeys": passkeys.own(transaction, visitor.user_id),

@@ -12,7 +12,7 @@ from normata.console.page_request import PageRequest
 from normata.console.texts import text
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.roles import TokenScope
-from normata.errors import NotFound
+from normata.errors import Forbidden, NotFound
 from normata.identity.sessions.sessions import Visitor
 from normata.identity.tokens import commands, tokens
 
@@ -45,7 +45,10 @@ async def make_token(page_request: PageRequest) -> Response:
             expires_at=tokens.later(unit.moment, lifetime),
         ).token
 
-    made = await page_request.change_own(visitor, work, tokens.CREATION_WRITES)
+    try:
+        made = await page_request.change_own(visitor, work, tokens.CREATION_WRITES)
+    except Forbidden as error:  # an auditor's tokens only read
+        return await account_page(page_request, visitor, status=403, message=str(error))
     return await account_page(page_request, visitor, new_token=made)
 
 

@@ -26,6 +26,7 @@ from normata.console.app.staleness import WORDING_CHANGED, changed_wording, reas
 from normata.console.app.view_links import PARAMETER
 from normata.console.filters import words
 from normata.console.texts import text
+from normata.core.http.roles import AUDITOR
 from normata.core.schema.fields import COVERAGE_STATUSES, REASONS
 
 # The filters of the list, as parameters of the page and of the operation.
@@ -201,11 +202,11 @@ def _place(controls: Sequence[Mapping[str, Any]], control_id: str) -> _Place:
 
 
 def _people(members: Mapping[str, Any], owner_id: str | None) -> list[tuple[str, str]]:
-    """Who can be chosen as owner: members who are people, and the present owner, even one who was removed."""
+    """Who can be chosen as owner: members who are people and no auditors, and the present owner, whoever it is."""
     return [
         (one["id"], one["name"])
         for one in members["items"]
-        if one["id"] == owner_id or not (one["removedAt"] or one["isServiceAccount"])
+        if one["id"] == owner_id or not (one["removedAt"] or one["isServiceAccount"] or one["role"] == AUDITOR)
     ]
 
 
@@ -268,12 +269,11 @@ async def control_page(
     reworded = ApiQuery("getWordings", id=control_id) if WORDING_CHANGED in stale else None
     if assessment is not None:
         about["listTasks"] = {"controlCoverageId": assessment["id"], "limit": "100"}
-        if page_request.may("admin"):
-            about["listEvents"] = {
-                "kind": "controlCoverages",
-                "recordId": assessment["id"],
-                "limit": str(_MAX_HISTORY),
-            }
+        about["listEvents"] = {
+            "kind": "controlCoverages",
+            "recordId": assessment["id"],
+            "limit": str(_MAX_HISTORY),
+        }
     api_queries = [ApiQuery(name, query) for name, query in about.items()]
     answers = await page_request.ask(*api_queries, *([reworded] if reworded else []))
     found = dict(zip(about, answers, strict=False))

@@ -40,6 +40,7 @@ _ACTIONS = (
     "create",
     "end",
     "erase",
+    "expire",
     "import",
     "leave",
     "load",
@@ -55,8 +56,8 @@ _ACTIONS = (
 
 
 async def show(page_request: OrganizationRequest) -> Response:
-    """The events, newest first, and the checkpoint. Those who are not admins see the checkpoint only, and why."""
-    if not page_request.may("admin"):
+    """The events, newest first, and the checkpoint. Viewers and editors see the checkpoint only, and why."""
+    if not page_request.may("auditor"):
         return page_request.page("app/events.html", seal=await page_request.ask_one(ApiQuery(_SEAL)), events=None)
     chosen = {name: page_request.query.get(name, "") for name in (*_FILTERS, "page")}
     wanted = {"limit": _LIMIT} | chosen | {"to": _after(chosen["to"])}

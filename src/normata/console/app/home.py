@@ -51,7 +51,7 @@ async def show(page_request: OrganizationRequest) -> Response:
         "audits": ApiQuery("listAudits", {"sortColumn": "started", "sortDirection": "desc"}),
         "notifications": ApiQuery("listNotifications", {"unreadOnly": "true", "limit": "10"}),
     }
-    if page_request.may("admin"):
+    if page_request.may("auditor"):
         api_queries |= {"events": ApiQuery("listEvents", {"limit": _MOST_EVENTS}), "people": PEOPLE}
     found = dict(zip(api_queries, await page_request.ask(*api_queries.values()), strict=True))
     adopted, people = found["frameworks"]["items"], found.get("people")
@@ -135,7 +135,7 @@ def _checklist(
     people: Mapping[str, Any] | None,
 ) -> list[Step]:
     """What a new organization does first, for admins; empty for others, and once everything is done."""
-    if people is None:
+    if people is None or not page_request.may("admin"):
         return []
     assessed = sum(one["counts"]["applicable"] - one["counts"]["withoutAssessment"] for one in summaries)
     members = [one for one in people["items"] if not one["removedAt"] and not one["isServiceAccount"]]

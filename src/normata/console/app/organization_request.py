@@ -173,9 +173,9 @@ class OrganizationRequest(PageRequest):
         for api_query in api_queries:
             operation = self.console.operations[api_query.operation]
             assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
-            if operation.authority == "organization" and not self.may(operation.role):
-                raise InsufficientRole
             query, pairs = self._query_of(operation, api_query.query)
+            if operation.authority == "organization" and not operation.admits_query(self.membership.role, query):
+                raise InsufficientRole
             api_call = ApiCall("GET", address_of(self.console.site.public_url, operation.path, api_query.id, pairs))
             if is_noted and api_call not in self.api_calls:
                 self.api_calls.append(api_call)

@@ -20,7 +20,8 @@ Tab = tuple[str, str, None, bool]
 class ListView(NamedTuple):
     """What a list shows of its views: its state as a query, and the view that is open, if there is one.
 
-    ``is_changed`` is true if the state is not that of the open view any more.
+    ``is_changed`` is true if the state is not that of the open view any more, ``may_save`` if the person may save
+    views.
     """
 
     kind: str
@@ -28,6 +29,7 @@ class ListView(NamedTuple):
     opened: Mapping[str, Any] | None
     is_changed: bool
     may_change: bool
+    may_save: bool
     tabs: Sequence[Tab]
 
 
@@ -44,6 +46,7 @@ def list_view(page_request: OrganizationRequest, kind: str, names: Sequence[str]
         opened=opened,
         is_changed=opened is not None and state != opened["query"],
         may_change=opened is not None and may_change(page_request, opened),
+        may_save=_may(page_request, "createSavedView"),
         tabs=[
             (view["name"], prefix + page_request.path(*steps, query=query_of(view)), None, view is opened)
             for view in views
@@ -52,8 +55,13 @@ def list_view(page_request: OrganizationRequest, kind: str, names: Sequence[str]
 
 
 def may_change(page_request: OrganizationRequest, view: Mapping[str, Any]) -> bool:
-    """Whether the person may change a view: their own, and one that is shared if they are an editor."""
-    return not view["isShared"] or page_request.may("editor")
+    """Whether the person may change a view: their own, unless they are an auditor, and as an editor a shared one."""
+    return page_request.may("editor") or (not view["isShared"] and _may(page_request, "changeSavedView"))
+
+
+def _may(page_request: OrganizationRequest, operation_id: str) -> bool:
+    """Whether the person's role allows a change at least of what is their own: an auditor's does not."""
+    return page_request.console.operations[operation_id].admits_own(page_request.membership.role)
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:

@@ -152,9 +152,9 @@ def _squeezed(identifier: str) -> str:
 
 _SETTINGS: tuple[tuple[str, Role], ...] = (
     ("members", "viewer"),
-    ("invitations", "admin"),
-    ("accounts", "admin"),
-    ("tokens", "admin"),
+    ("invitations", "auditor"),
+    ("accounts", "auditor"),
+    ("tokens", "auditor"),
 )
 _SETTINGS_PATHS = {"accounts": "service-accounts"}
 

@@ -102,7 +102,7 @@ GROUPS: tuple[Group, ...] = (
             Place("kinds", "records/", "all", letter="r"),
             Place("archive", "archive/", "archive", letter="a"),
             Place("settings", "settings/", "settings", letter="s"),
-            Place("events", "events/", "events", "admin", letter="e"),
+            Place("events", "events/", "events", "auditor", letter="e"),
         ),
     ),
 )

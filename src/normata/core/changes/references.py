@@ -62,7 +62,8 @@ def check_references(
 ) -> None:
     """Add faults for references to rows that do not exist, or of another organization.
 
-    Without ``takes_removed``, also for references to removed rows, such as members, unless they are unchanged. A row
+    Without ``takes_removed``, also for references to rows that may not be named newly, such as members who were removed
+    or are auditors, unless they are unchanged. A row
     that refers to a faulty row cannot be checked. It is left out of later checks without a fault.
     """
     judged = good(rows)
@@ -120,15 +121,14 @@ def _objection(row: PendingRow, target: str, found: Mapping[str, Any] | None, *,
         owner = found.get("organization_id")
         if owner is not None and owner != row.final.get("organization_id"):
             return f"names {with_article(words)} of another organization"
-    if not takes_removed and found.get("removed_at") is not None:
-        return f"names {with_article(words)} that was removed"
-    return None
+    reason = None if takes_removed else table_named(target).unnamed_because(found)
+    return reason and f"names {with_article(words)} {reason}"
 
 
 @cache
 def _ties(table: type[Table]) -> Select[Any]:
     columns = sql_table(table).columns
-    names = dict.fromkeys(("id", "organization_id", "removed_at", *table.fixed))
+    names = dict.fromkeys(("id", "organization_id", *table.named_if, *table.fixed))
     return select(*(columns[name] for name in names if name in columns)).where(
         columns.id.in_(bindparam("ids", expanding=True))
     )

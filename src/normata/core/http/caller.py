@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from normata.core.db.transaction import NO_ORGANIZATION, TenantScope
-from normata.core.http.roles import Role, role_suffices
 
 
 class Caller(NamedTuple):
@@ -25,9 +24,9 @@ class Caller(NamedTuple):
     roles: Mapping[str, str]
     revisions: Mapping[str, str]
 
-    def reach(self, least: Role) -> TenantScope:
-        """The tenant scope of this caller for an operation that needs the role ``least``."""
-        writable = (name for name, role in self.roles.items() if role_suffices(role, least))
+    def reach(self, admits: Callable[[str], bool]) -> TenantScope:
+        """The tenant scope of this caller for a change that ``admits`` members by their role."""
+        writable = (name for name, role in self.roles.items() if admits(role))
         return TenantScope(readable=tuple(self.roles), writable=tuple(writable), users=(self.user_id,))
 
     def own_reach(self, *made: str) -> TenantScope:

@@ -174,7 +174,7 @@ def respond_http(operation: ChangeOperation, request: Request, content: Any) -> 
 
 def _reach(operation: ChangeOperation, request: Request) -> tuple[Request, TenantScope]:
     """The request, with the id of an organization that an operator may create, and the tenant scope of its caller."""
-    reach = request.caller.reach(operation.own_role or operation.role)
+    reach = request.caller.reach(operation.admits_own)
     if operation.authority != "organization":
         made = (new_id(),) if operation.authority == "operator" else ()
         request = replace(request, new_organization=made[0] if made else "")

@@ -16,7 +16,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.http import problems
 from normata.core.http.formats import Formats
 from normata.core.http.request import Request
-from normata.core.http.roles import Role, TokenScope
+from normata.core.http.roles import AUDITOR, Role, TokenScope, role_suffices
 from normata.core.schema.paging import OwnPageQuery, PageQuery, Query
 from normata.core.schema.table import Table
 
@@ -67,6 +67,14 @@ class Operation(ABC):
     authority: Authority = "organization"
     own_role: Role | None = None
 
+    def admits(self, role: str) -> bool:
+        """Whether a member with this role may call it, if the authority is an organization's."""
+        return role_suffices(role, self.role)
+
+    def admits_own(self, role: str) -> bool:
+        """Whether a member with this role may call it at least for their own data."""
+        return self.admits(role) or (self.own_role is not None and role_suffices(role, self.own_role))
+
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods that it answers: GET includes HEAD (RFC 9110, section 9.1)."""
@@ -87,6 +95,7 @@ class ReadOperation(Operation):
     ``formats`` it only reads the data of the answer, and the query is a :class:`FormatQuery`. ``cached`` names a list
     whose pages are cached: they must show only rows of tables whose ``shown_in`` has this name, and rows that follow
     from these in the same transaction, independent of the caller and the prefix.
+    ``role_for`` returns the smallest role for a query, if some need a smaller one than ``role``; null if none does.
     """
 
     method: ClassVar[str] = "GET"
@@ -96,7 +105,12 @@ class ReadOperation(Operation):
     cached: str | None = None
     formats: Formats | None = None
     role: Role = "viewer"
+    role_for: Callable[[Any], Role] | None = None
     scope: TokenScope = "read"
+
+    def admits_query(self, role: str, query: Query) -> bool:
+        """Whether a member with this role may send a query."""
+        return self.admits(role) or (self.role_for is not None and role_suffices(role, self.role_for(query)))
 
     def is_dear(self, query: Query) -> bool:
         """Whether a request is a long read: a report, a search, or a page far down a list.
@@ -159,7 +173,8 @@ class ChangeOperation(Operation):
     which must not use a plan that is out of date. Null if there is nothing to prepare. ``exclusive`` returns the name
     of exclusive work, dry runs included; null if it is not exclusive. ``afterwards`` runs outside of the database, once
     the change is durable, but not in a dry run. It gets the request, the result of ``work`` and the answer in wire
-    form, and returns the answer to send.
+    form, and returns the answer to send. ``for_auditors`` is true if auditors, who change nothing else, may call it,
+    because it is about what is their own.
     """
 
     http_method: str
@@ -182,8 +197,18 @@ class ChangeOperation(Operation):
     exclusive: Callable[[Transaction, Request], str] | None = None
     made_at: str = ""
     afterwards: Callable[[Request, Any, Any], Awaitable[Any]] | None = None
+    for_auditors: bool = False
     role: Role = "editor"
     scope: TokenScope = "write"
+
+    def admits(self, role: str) -> bool:
+        return super().admits(role) and not self._refuses_as_auditor(role)
+
+    def admits_own(self, role: str) -> bool:
+        return super().admits_own(role) and not self._refuses_as_auditor(role)
+
+    def _refuses_as_auditor(self, role: str) -> bool:
+        return role == AUDITOR and self.authority == "organization" and not self.for_auditors
 
     @property
     def success(self) -> int:

@@ -209,6 +209,7 @@ ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     errors.AlreadyMember: ErrorType(409, "already_member", "Already a member"),
     errors.LastOwner: ErrorType(409, "last_owner", "The last owner"),
     errors.MemberRemoved: ErrorType(409, "member_removed", "The member was removed"),
+    errors.HasResponsibilities: ErrorType(409, "has_responsibilities", "The member has responsibilities"),
     errors.InvitationClosed: ErrorType(409, "invitation_closed", "The invitation is closed"),
     errors.RecordsRefused: ErrorType(409, "records_refused", "Records are refused"),
     errors.RequestInProgress: ErrorType(409, "request_in_progress", "The request is in progress"),

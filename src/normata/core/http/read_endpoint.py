@@ -29,7 +29,6 @@ from normata.core.http.operation import ListOperation, ReadOperation
 from normata.core.http.page_cache import Page
 from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.http.request import Request
-from normata.core.http.roles import role_suffices
 from normata.core.http.services import Services
 from normata.core.schema.paging import OrganizationQuery, OwnPageQuery, Query
 from normata.core.schema.wire import encode
@@ -80,7 +79,9 @@ class ReadEndpoint:
         if operation.authority != "organization":
             page = await self._build_own(self._request(scope, caller, parsed.query, ""))
         else:
-            organization_id = context.organization_id = _organization(operation, caller, parsed.organization)
+            organization_id = context.organization_id = _organization(
+                operation, caller, parsed.query, parsed.organization
+            )
             if operation.formats is not None:
                 request = self._request(scope, caller, parsed.query, organization_id)
                 content = await self._in_format(operation.formats, request, context)
@@ -181,13 +182,13 @@ class ReadEndpoint:
         return _ParsedQuery(query, key=f"{self._operation.path} {query.model_dump_json()}" if is_cached else "")
 
 
-def _organization(operation: ReadOperation, caller: Caller, wanted: str | None) -> str:
+def _organization(operation: ReadOperation, caller: Caller, query: Query, wanted: str | None) -> str:
     """The id of the organization that is read. Raises NotFound and InsufficientRole."""
     # An id takes precedence over a slug with the same spelling.
     found = wanted if wanted in caller.roles else next(iter(caller.roles), None)
     if found is None:
         raise NotFound
-    if not role_suffices(caller.roles[found], operation.role):
+    if not operation.admits_query(caller.roles[found], query):
         raise InsufficientRole(f"This takes the role {operation.role} or a larger one in the organization.")
     return found
 

@@ -1,19 +1,33 @@
-"""Roles of members and scopes of tokens: each includes all that the smaller ones allow."""
+"""Roles of members and scopes of tokens.
+
+The roles viewer, editor, admin and owner form a ladder: each includes what those before it allow. An auditor stands
+beside the ladder. It reads all that an admin reads, and includes a viewer; operations declare what it may change.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
-Role = Literal["viewer", "editor", "admin", "owner"]  # from the lowest to the highest
+Role = Literal["viewer", "auditor", "editor", "admin", "owner"]  # each after those that it includes
 TokenScope = Literal["read", "write", "admin"]  # from the lowest to the highest
 
 ROLES: tuple[Role, ...] = get_args(Role)
 SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
+AUDITOR: Role = "auditor"
+
+_INCLUDED: Mapping[str, frozenset[Role]] = {
+    "viewer": frozenset({"viewer"}),
+    AUDITOR: frozenset({"viewer", AUDITOR}),
+    "editor": frozenset({"viewer", "editor"}),
+    "admin": frozenset({"viewer", AUDITOR, "editor", "admin"}),
+    "owner": frozenset(ROLES),
+}
 
 
 def role_suffices(role: str, least: Role) -> bool:
     """Whether a member's ``role`` includes the role ``least``."""
-    return ROLES.index(role) >= ROLES.index(least)
+    return least in _INCLUDED[role]
 
 
 def scope_suffices(scope: str, least: TokenScope) -> bool:

@@ -25,7 +25,8 @@ class Table(DeclarativeBase):
     rows, as in catalogs: a load of them is one change. ``published`` is false if rows follow from published changes:
     events, notifications, counters, results. ``transient`` is true if rows are needed for some days at most: one that
     names an erased person is deleted. ``readable`` has the columns that the service may read on a database with grants;
-    null for all. ``event_columns`` has those that events show; null for the readable ones.
+    null for all. ``event_columns`` has those that events show; null for the readable ones. ``named_if`` has the columns
+    that decide whether another row may newly refer to one, see :meth:`unnamed_because`.
     """
 
     array: ClassVar[str] = ""
@@ -38,6 +39,7 @@ class Table(DeclarativeBase):
     published: ClassVar[bool] = True
     readable: ClassVar[frozenset[str] | None] = None
     event_columns: ClassVar[frozenset[str] | None] = None
+    named_if: ClassVar[tuple[str, ...]] = ("removed_at",)
 
     metadata = MetaData(
         naming_convention={
@@ -62,6 +64,11 @@ class Table(DeclarativeBase):
         """The nullable columns that must not be null in a complete row like this one."""
         del row
         return ()
+
+    @classmethod
+    def unnamed_because(cls, row: Mapping[str, Any]) -> str | None:
+        """Why no other row may newly refer to one like this, such as "that was removed"; null if it may."""
+        return "that was removed" if row.get("removed_at") is not None else None
 
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:

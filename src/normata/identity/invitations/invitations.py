@@ -56,23 +56,29 @@ def link(public_url: str, secret: str) -> str:
 # --- Inviting
 
 
-def invite(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Invited:
+def invite(
+    unit: UnitOfWork, organization_id: str, email: str, role: Role, membership_expires_at: str | None = None
+) -> Invited:
     """Invite the owner of an email address to become a member. An earlier invitation of the address ends.
 
-    Raises NotFound, InsufficientRole, Forbidden if the role is larger than the actor's own, and AlreadyMember.
+    Raises NotFound, InsufficientRole, Forbidden if the role is larger than the actor's own, FaultyInput, and
+    AlreadyMember.
     """
     require_role(unit, organization_id, "admin", role)
-    return offer(unit, organization_id, email, role)
+    memberships.require_end(unit, role, membership_expires_at)
+    return offer(unit, organization_id, email, role, membership_expires_at)
 
 
-def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Invited:
+def offer(
+    unit: UnitOfWork, organization_id: str, email: str, role: Role, membership_expires_at: str | None = None
+) -> Invited:
     """Like :func:`invite`, whatever the actor's role: for the owner of an organization that an operator creates."""
     lock_members(unit, organization_id)
     if unit.scalar(_IS_REMOVED, {"organization": organization_id}):
         raise NotFound("The organization was removed.")
     key = email_key(email)
     parameters = {"organization": organization_id, "email": key}
-    member = unit.scalar(_MEMBER_WITH, parameters)
+    member = unit.scalar(_MEMBER_WITH, parameters | {"moment": unit.moment})
     if member is not None:
         raise AlreadyMember(member)
     for older in unit.rows(_OPEN_OF, parameters):
@@ -89,6 +95,7 @@ def offer(unit: UnitOfWork, organization_id: str, email: str, role: Role) -> Inv
         "expires_at": format_timestamp(datetime.fromisoformat(unit.moment) + LIFETIME),
         "accepted_at": None,
         "revoked_at": None,
+        "membership_expires_at": membership_expires_at,
     }
     unit.rows(_CREATE, row | {"digest": digest_of(secret)})
     unit.publish(Change("create", Invitation, organization_id, row["id"], row))
@@ -237,7 +244,7 @@ def accept(unit: UnitOfWork, found: Any, name: str = "", *, user_id: str | None 
         users.create(unit, user_id, email=row.email, name=name)
     else:
         users.bring_back(unit, user_id)
-    memberships.join(unit, row.organization_id, user_id, row.role)
+    memberships.join(unit, row.organization_id, user_id, row.role, row.membership_expires_at)
     after = row._asdict()
     unit.publish(Change("accept", Invitation, row.organization_id, row.id, after, after | {"accepted_at": None}))
     return user_id
@@ -263,7 +270,7 @@ _MEMBER_WITH = (
     .join(_USER, _USER.c.id == _MEMBER.c.user_id)
     .where(
         _MEMBER.c.organization_id == bindparam("organization"),
-        _MEMBER.c.removed_at.is_(None),
+        memberships.is_in(bindparam("moment", type_=_MEMBER.c.expires_at.type)),
         _USER.c.email_folded == bindparam("email"),
     )
 )
@@ -282,6 +289,8 @@ _ACCEPT = (
         _TABLE.c.id == bindparam("invitation"),
         _IS_OPEN,
         _TABLE.c.expires_at > bindparam("moment", type_=_TABLE.c.expires_at.type),
+        _TABLE.c.membership_expires_at.is_(None)
+        | (_TABLE.c.membership_expires_at > bindparam("moment", type_=_TABLE.c.expires_at.type)),
     )
     .values(accepted_at=bindparam("moment", type_=_TABLE.c.accepted_at.type))
     .returning(*_SHOWN)

@@ -32,6 +32,7 @@ class Invitation(Wire):
     created_at: Timestamp
     created_by: str | None = Field(description="The id of the user who invites; null for a command.")
     expires_at: Timestamp = Field(description="Until when it can be accepted: seven days after it was made.")
+    membership_expires_at: Timestamp | None = Field(description="When the membership will end; null for never.")
     accepted_at: Timestamp | None = Field(description="When it was accepted.")
     revoked_at: Timestamp | None = Field(description="When it was revoked, or another took its place.")
 
@@ -51,11 +52,19 @@ class InvitationPage(Page[Invitation]):
 
 
 class InvitationCreation(Input):
-    """The address to invite, and the role."""
+    """The address to invite, the role, and when the membership ends."""
 
     organization_id: OrganizationId
     email: Annotated[VisibleEmail, Field(description="The email address.")]
     role: Annotated[Role, Field(description="The role; not larger than your own.")]
+    expires_at: Annotated[
+        Timestamp | None,
+        Field(
+            default_factory=lambda: None,
+            description="When the membership ends, such as after an audit; left out or null: not at all. The invitation"
+            " itself is open for seven days. Null for an owner.",
+        ),
+    ]
 
 
 _ID = "The id of the invitation."
@@ -67,6 +76,7 @@ _INVITATION: dict[str, Any] = {
     "createdAt": "2026-11-20T09:14:03.120Z",
     "createdBy": "user-dana",
     "expiresAt": "2026-11-27T09:14:03.120Z",
+    "membershipExpiresAt": None,
     "acceptedAt": None,
     "revokedAt": None,
 }
@@ -104,7 +114,8 @@ async def _mailed(request: Request, sent: Sending, _answer: Any) -> dict[str, An
 
 def _invite(unit: UnitOfWork, request: Request) -> Sending:
     organization_id = reached(unit, request.body.organization_id)
-    made = invitations.invite(unit, organization_id, request.body.email, request.body.role)
+    body = request.body
+    made = invitations.invite(unit, organization_id, body.email, body.role, body.expires_at)
     return sending(unit, made, request.means[Settings].public_url)
 
 
@@ -117,7 +128,7 @@ OPERATIONS: tuple[Operation, ...] = (
         description="""\
 The organization's invitations that can still be accepted, newest first. Their links are not shown again: to get
 another, invite the same address once more.""",
-        role="admin",
+        role="auditor",
         scope="admin",
         query=PageQuery,
         build=lambda transaction, request: invitations.list_invitations(transaction, request.query),
@@ -133,7 +144,7 @@ another, invite the same address once more.""",
         description="""\
 One invitation of the organization, whether it can still be accepted or not. Its link is not shown again, because it is
 not stored.""",
-        role="admin",
+        role="auditor",
         scope="admin",
         about=InvitationTable,
         id_description=_ID,

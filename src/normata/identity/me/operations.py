@@ -19,6 +19,7 @@ ORGANIZATION: dict[str, Any] = {
     "slug": "harbourlight",
     "memberId": "member-dana",
     "role": "admin",
+    "expiresAt": None,
 }
 
 

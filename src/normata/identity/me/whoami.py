@@ -12,6 +12,7 @@ from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction
 from normata.core.http.caller import Caller
 from normata.core.http.roles import Role, TokenScope
+from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import OwnPageQuery, envelope, fetch_page
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
@@ -29,6 +30,7 @@ class OwnOrganization(Wire):
     slug: str = Field(description="A readable name for addresses, unique among all organizations.")
     member_id: str = Field(description="The id of the caller's membership.")
     role: Role = Field(description="What the caller may do there.")
+    expires_at: Timestamp | None = Field(description="When the membership ends; null if it does not.")
 
 
 SCOPE = (
@@ -113,7 +115,14 @@ def one_own(transaction: Transaction, caller: Caller, organization_id: str) -> d
 
 def as_wire(row: Any) -> dict[str, Any]:
     """An organization of the caller's, in wire form."""
-    return {"id": row.id, "name": row.name, "slug": row.slug, "memberId": row.member_id, "role": row.role}
+    return {
+        "id": row.id,
+        "name": row.name,
+        "slug": row.slug,
+        "memberId": row.member_id,
+        "role": row.role,
+        "expiresAt": row.expires_at,
+    }
 
 
 def _parameters(caller: Caller) -> dict[str, Any]:
@@ -123,7 +132,10 @@ def _parameters(caller: Caller) -> dict[str, Any]:
 _ORGANIZATION, _MEMBER, _USER, _OPERATOR = (sql_table(one) for one in (Organization, Membership, User, Operator))
 _OWN = (
     select(
-        _ORGANIZATION.c.id, _ORGANIZATION.c.name, _ORGANIZATION.c.slug, _MEMBER.c.id.label("member_id"), _MEMBER.c.role
+        *(_ORGANIZATION.c[name] for name in ("id", "name", "slug")),
+        _MEMBER.c.id.label("member_id"),
+        _MEMBER.c.role,
+        _MEMBER.c.expires_at,
     )
     .join(_MEMBER, _MEMBER.c.organization_id == _ORGANIZATION.c.id)
     .where(

@@ -6,7 +6,7 @@ every request looks up the memberships.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -22,10 +22,11 @@ from normata.core.schema.wire import Wire
 from normata.errors import Forbidden, LastOwner, MemberRemoved, NotFound
 from normata.identity.authority import lock_members, require_role
 from normata.identity.invitations import invitations
+from normata.identity.memberships import is_out, require_end
 from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.identity.sign_in_model import Session
 
-ROLE_WRITES = (update_of(Membership, "role"), *invitations.REVOKING_WRITES)
+CHANGE_WRITES = (update_of(Membership, "role", "expires_at"), *invitations.REVOKING_WRITES)
 REMOVAL_WRITES = (
     update_of(Membership, "removed_at"),
     update_of(AccessToken, "revoked_at"),
@@ -46,6 +47,9 @@ class Member(Wire):
     role: Role = Field(description="What the member may do in the organization.")
     is_service_account: bool = Field(description="Whether it is a program rather than a person.")
     removed_at: Timestamp | None = Field(description="When the member was removed; null for those who are members.")
+    expires_at: Timestamp | None = Field(
+        description="When the membership ends, or has ended; null if it has no end. The member is removed then."
+    )
 
 
 class MemberQuery(PageQuery):
@@ -94,6 +98,7 @@ def as_wire(row: Any) -> dict[str, Any]:
         "role": row.role,
         "isServiceAccount": row.account_of is not None,
         "removedAt": row.removed_at,
+        "expiresAt": row.expires_at,
     }
 
 
@@ -121,29 +126,35 @@ def found(unit: UnitOfWork, member_id: str) -> Any:
     return unit.row(_ONE, {"member": member_id})
 
 
-def change_role(
-    unit: UnitOfWork, member_id: str, role: Role, require_current: Callable[[Any], None] = lambda _: None
+def change(
+    unit: UnitOfWork,
+    member_id: str,
+    changed: Mapping[str, Any],
+    require_current: Callable[[Any], None] = lambda _: None,
 ) -> Any:
-    """Give a member another role, and return the row of the member.
+    """Give a member another ``role``, another ``expires_at``, or both, and return the row of the member.
 
-    Raises NotFound, InsufficientRole, Forbidden if either role is larger than the actor's own, LastOwner, and
-    MemberRemoved. With a smaller role, the invitations that they have made end, because these may have a larger role.
-    ``require_current`` gets the member in wire form, before the change.
+    Raises NotFound, InsufficientRole, Forbidden if either role is larger than the actor's own, LastOwner,
+    MemberRemoved, and FaultyInput. With a smaller role, the invitations that they have made end, because these may have
+    a larger role. ``require_current`` gets the member in wire form, before the change.
     """
     before = found(unit, member_id)
+    role = changed.get("role") or before.role
     require_role(unit, before.organization_id, "admin", before.role, role)
-    if before.removed_at is not None:
+    if is_out(before, unit.moment):
         raise MemberRemoved
     if role == "owner" and before.account_of is not None:
         raise Forbidden("A service account cannot be an owner.")
     if before.role == "owner" != role:
         _require_another_owner(unit, before)
     require_current(as_wire(before))
-    if role != before.role:
-        unit.rows(_CHANGE_ROLE, {"member": member_id, "new_role": role})
+    after = {"role": role, "expires_at": changed.get("expires_at", before.expires_at)}
+    if after != {"role": before.role, "expires_at": before.expires_at}:
+        require_end(unit, role, after["expires_at"])
+        unit.rows(_CHANGE, {"member": member_id, "new_role": role, "new_end": after["expires_at"]})
         if not role_suffices(role, before.role):
             invitations.revoke_of_inviter(unit, before.organization_id, before.user_id)
-        _publish(unit, "update", before, role=role)
+        _publish(unit, "update", before, **after)
     return unit.row(_ONE, {"member": member_id})
 
 
@@ -164,22 +175,28 @@ def remove(unit: UnitOfWork, member_id: str) -> Any:
     if before.role == "owner":
         _require_another_owner(unit, before)
     parameters = {"organization": before.organization_id, "user": before.user_id, "moment": unit.moment}
-    unit.rows(_REMOVE, {"member": member_id, "moment": unit.moment})
-    _publish(unit, "remove", before, removed_at=unit.moment)
-    for token in unit.rows(_REVOKE_TOKENS, parameters):
-        row = token._asdict()
-        unit.publish(Change("revoke", AccessToken, before.organization_id, token.id, row, row | {"revoked_at": None}))
-    invitations.revoke_of_inviter(unit, before.organization_id, before.user_id)
+    end(unit, before, "remove")
     sessions = unit.scalars(_END_SESSIONS, parameters)
     if sessions:
         # The organization must not learn where the person was signed in.
         unit.publish(Change("end", Session, before.organization_id, counts={"ended": len(sessions)}))
+    return unit.row(_ONE, {"member": member_id})
+
+
+def end(unit: UnitOfWork, before: Any, action: str) -> None:
+    """End a membership with what depends on it, but for the sessions: they reach the user's other organizations."""
+    parameters = {"organization": before.organization_id, "user": before.user_id, "moment": unit.moment}
+    unit.rows(_REMOVE, {"member": before.id, "moment": unit.moment})
+    _publish(unit, action, before, removed_at=unit.moment)
+    for token in unit.rows(_REVOKE_TOKENS, parameters):
+        row = token._asdict()
+        unit.publish(Change("revoke", AccessToken, before.organization_id, token.id, row, row | {"revoked_at": None}))
+    invitations.revoke_of_inviter(unit, before.organization_id, before.user_id)
     if before.account_of is not None:
         account = {"id": before.user_id, "organization_id": before.account_of, "removed_at": None}
         unit.rows(_REMOVE_USER, parameters)
         after = account | {"removed_at": unit.moment}
         unit.publish(Change("remove", User, before.account_of, before.user_id, after, account))
-    return unit.row(_ONE, {"member": member_id})
 
 
 def _keep_out(unit: UnitOfWork, member: Any) -> None:
@@ -223,7 +240,11 @@ _OTHER_OWNER = (
     )
     .limit(1)
 )
-_CHANGE_ROLE = update(_MEMBER).where(_MEMBER.c.id == bindparam("member")).values(role=bindparam("new_role"))
+_CHANGE = (
+    update(_MEMBER)
+    .where(_MEMBER.c.id == bindparam("member"))
+    .values(role=bindparam("new_role"), expires_at=bindparam("new_end", type_=_MEMBER.c.expires_at.type))
+)
 _REMOVE = update(_MEMBER).where(_MEMBER.c.id == bindparam("member")).values(removed_at=_MOMENT)
 _KEEP_OUT = (
     update(_MEMBER)

@@ -1,4 +1,4 @@
-"""The operations of members, and of their responsibilities."""
+"""The operations that read members; those that change them are with their responsibilities."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from normata import errors
-from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
+from normata.core.http.operation import ListOperation, Operation, ReadOperation
 from normata.core.http.roles import Role
+from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import OrganizationQuery, Page
 from normata.core.schema.wire import Input
 from normata.identity.members import members
@@ -21,9 +21,16 @@ class MemberPage(Page[Member]):
 
 
 class MemberPatch(Input):
-    """The changes of a member."""
+    """The changes of a member. Omitted fields stay as they are."""
 
-    role: Annotated[Role, Field(description="The role; not larger than your own.")]
+    role: Annotated[Role | None, Field(description="The role; not larger than your own. Null: as it is.")] = None
+    expires_at: Annotated[
+        Timestamp | None,
+        Field(
+            default_factory=lambda: None,
+            description="When the membership ends: from that moment on it allows nothing. Null for no end.",
+        ),
+    ]
 
 
 MEMBER_ID = "The id of the membership, as records have it."
@@ -36,6 +43,7 @@ MEMBER_EXAMPLE: dict[str, Any] = {
     "role": "editor",
     "isServiceAccount": False,
     "removedAt": None,
+    "expiresAt": None,
 }
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -68,30 +76,5 @@ name them.""",
         answer=Member,
         answer_description="The member.",
         example=MEMBER_EXAMPLE,
-    ),
-    ChangeOperation(
-        http_method="PATCH",
-        path="/members/{id}/",
-        operation_id="changeMember",
-        tag="Members",
-        summary="Change the role of a member",
-        description="""\
-Gives a member another role. Nobody changes who has a larger role than their own, or gives one: that is 403. The last
-owner stays one: 409 `last_owner`.""",
-        role="admin",
-        scope="admin",
-        about=Membership,
-        id_description=MEMBER_ID,
-        body=MemberPatch,
-        body_required=True,
-        body_example={"role": "viewer"},
-        work=lambda unit, request: members.change_role(unit, request.id, request.body.role, request.require_current),
-        present=members.as_wire,
-        writes=members.ROLE_WRITES,
-        is_conditional=True,
-        answer=Member,
-        answer_description="The member as they are now.",
-        example=MEMBER_EXAMPLE | {"role": "viewer"},
-        errors=(errors.LastOwner, errors.MemberRemoved),
     ),
 )

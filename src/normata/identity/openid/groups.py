@@ -2,6 +2,9 @@
 
 The setting names pairs of an organization and a role. Only groups give such a role: members have it as long as they are
 in a group that gives it. Roles that the setting does not name are given by people, and stay.
+
+So does the end that an admin has set: groups neither move it, nor bring back a member who is out since then. A person
+in groups that give several roles gets the largest; an auditor's is the largest after that of an editor.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from normata.core.schema.table import sql_table
 from normata.identity.authority import lock_members
 from normata.identity.invitations import invitations
 from normata.identity.members import members
-from normata.identity.memberships import JOINING_WRITES, join
+from normata.identity.memberships import JOINING_WRITES, is_valid, join
 from normata.identity.model import Membership, Organization, User
 from normata.identity.openid.configuration import Grant
 
@@ -87,6 +90,8 @@ def apply_roles(unit: UnitOfWork, user_id: str, found_roles: Sequence[GroupRoles
         lock_members(unit, organization_id)
         parameters = {"organization": organization_id, "user": user_id}
         member = unit.row(_MEMBER, parameters)
+        if member is not None and not is_valid(member.expires_at, unit.moment):
+            continue  # only people bring somebody back whose membership has ended
         current = member.role if member is not None and member.removed_at is None else None
         role = next_role(group_roles, current)
         if member is None or current is None:
@@ -98,10 +103,11 @@ def apply_roles(unit: UnitOfWork, user_id: str, found_roles: Sequence[GroupRoles
             members.remove(unit, member.id)
         elif role != current:
             before = member._asdict()
-            unit.rows(_CHANGE, {"member": member.id, "new_role": role})
+            after = before | {"role": role} | ({"expires_at": None} if role == "owner" else {})
+            unit.rows(_CHANGE, {"member": member.id, "new_role": role, "new_end": after["expires_at"]})
             if not role_suffices(role, current):
                 invitations.revoke_of_inviter(unit, organization_id, user_id)
-            unit.publish(Change("update", Membership, organization_id, member.id, before | {"role": role}, before))
+            unit.publish(Change("update", Membership, organization_id, member.id, after, before))
     return last_owner_of
 
 
@@ -140,4 +146,8 @@ _OTHER_OWNERS = select(func.count(_TABLE.c.id)).where(
     _TABLE.c.removed_at.is_(None),
     _TABLE.c.user_id.in_(select(_USER.c.id).where(_USER.c.removed_at.is_(None))),
 )
-_CHANGE = update(_TABLE).where(_TABLE.c.id == bindparam("member")).values(role=bindparam("new_role"))
+_CHANGE = (
+    update(_TABLE)
+    .where(_TABLE.c.id == bindparam("member"))
+    .values(role=bindparam("new_role"), expires_at=bindparam("new_end", type_=_TABLE.c.expires_at.type))
+)

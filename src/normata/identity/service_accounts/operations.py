@@ -73,7 +73,7 @@ OPERATIONS: tuple[Operation, ...] = (
         description="""\
 The programs that work in the organization, by name, each with its role and its membership. Those that were removed are
 not among them.""",
-        role="admin",
+        role="auditor",
         scope="admin",
         query=PageQuery,
         build=lambda transaction, request: service_accounts.list_accounts(transaction, request.query),
@@ -89,7 +89,7 @@ not among them.""",
         description="""\
 One program that works in the organization, with its role and its membership. One that was removed is not found; as a
 member it can still be looked up.""",
-        role="admin",
+        role="auditor",
         scope="admin",
         about=User,
         id_description=_ID,

@@ -18,10 +18,10 @@ from normata.identity.authority import require_role
 from normata.identity.members import members
 from normata.identity.model import Membership, User
 
-ServiceRole = Literal["viewer", "editor", "admin"]
+ServiceRole = Literal["viewer", "auditor", "editor", "admin"]
 
 CREATION_WRITES = (*users.CREATION_WRITES, *memberships.JOINING_WRITES)
-CHANGE_WRITES = (*users.RENAME_WRITES, *members.ROLE_WRITES)
+CHANGE_WRITES = (*users.RENAME_WRITES, *members.CHANGE_WRITES)
 
 
 class ServiceAccount(Wire):
@@ -53,7 +53,7 @@ def change(unit: UnitOfWork, user_id: str, *, name: str | None = None, role: Ser
     if before.removed_at is not None:
         raise MemberRemoved
     if role is not None:
-        members.change_role(unit, before.member_id, role)
+        members.change(unit, before.member_id, {"role": role})
     if name is not None:
         users.rename(unit, user_id, name)
     return unit.row(_ONE, {"user": user_id})

@@ -15,7 +15,7 @@ def _select(digest: str, *, source: str, number: str) -> str:
         f"SELECT {number and number + ','} session.id AS session_id, session.user_id, account.name AS user_name,"  # noqa: S608 - built from constants
         " session.created_at, session.last_used_at, session.expires_at,"
         " organization.id AS organization_id, organization.name AS organization_name,"
-        " organization.slug AS organization_slug, membership.role,"
+        " organization.slug AS organization_slug, membership.role, membership.expires_at AS member_until,"
         " account.time_zone, account.date_format, account.theme"
         f" FROM {source and source + ' JOIN'} session {source and 'ON session.digest = ' + digest}"
         " JOIN user_account AS account ON account.id = session.user_id"
@@ -28,9 +28,9 @@ def _select(digest: str, *, source: str, number: str) -> str:
 
 
 # One row for each organization of the person, or one without an organization. No row if the session is unknown or has
-# been ended. The caller checks whether it has expired.
+# been ended. The caller checks whether it, or a membership, has expired.
 SESSION_LOOKUP = Lookup(
-    name="normata_session_lookup_2",  # the previous version calls the first one, which has other columns
+    name="normata_session_lookup_3",  # the previous version calls the one before, which has other columns
     arguments=("digest",),
     columns={
         "session_id": text(),
@@ -43,6 +43,7 @@ SESSION_LOOKUP = Lookup(
         "organization_name": text(),
         "organization_slug": text(),
         "role": text(),
+        "member_until": UtcTimestamp(),
         "time_zone": text(),
         "date_format": text(),
         "theme": text(),

@@ -13,6 +13,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.db.types import format_timestamp
 from normata.core.schema.table import new_id, sql_table
 from normata.errors import NotFound
+from normata.identity.memberships import is_valid
 from normata.identity.preferences import Preferences
 from normata.identity.secrets import digest_of, new_secret
 from normata.identity.sign_in_model import Means, Session
@@ -26,12 +27,13 @@ END_WRITES = (update_of(Session, "ended_at"),)
 
 
 class SignedInMembership(NamedTuple):
-    """An organization that a person is a member of, and their role there."""
+    """An organization that a person is a member of, their role there, and when that ends; null for never."""
 
     organization_id: str
     organization_name: str
     role: str
     organization_slug: str
+    expires_at: str | None
 
 
 class Visitor(NamedTuple):
@@ -78,9 +80,11 @@ def visitor(found: Sequence[Any], moment: str) -> Visitor | None:
     if first.expires_at <= moment or first.last_used_at <= idle_since:
         return None
     memberships = tuple(
-        SignedInMembership(row.organization_id, row.organization_name, row.role, row.organization_slug)
+        SignedInMembership(
+            row.organization_id, row.organization_name, row.role, row.organization_slug, row.member_until
+        )
         for row in found
-        if row.organization_id is not None
+        if row.organization_id is not None and is_valid(row.member_until, moment)
     )
     preferences = Preferences(first.time_zone, first.date_format, first.theme)
     return Visitor(first.session_id, first.user_id, first.user_name, first.created_at, memberships, preferences)

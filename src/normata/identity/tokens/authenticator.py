@@ -6,6 +6,7 @@ from normata.core.db.database import Database
 from normata.core.db.types import now
 from normata.core.http.caller import Caller
 from normata.identity.last_use import LastUse
+from normata.identity.memberships import is_valid
 from normata.identity.tokens.lookup import TOKEN_LOOKUP
 from normata.identity.tokens.tokens import digest, is_well_formed
 
@@ -30,11 +31,12 @@ class TokenAuthenticator:
         """
         found = await self._database.look_up(TOKEN_LOOKUP, digest(token), organization_id, list_name)
         moment = now()
-        if not found or (found[0].expires_at is not None and found[0].expires_at <= moment):
+        if not found or not is_valid(found[0].expires_at, moment):
             return None
         first = found[0]
         if is_use:
             self._last_use.note(first.token_id, first.user_id, first.last_used_at, moment)
-        roles = {row.organization_id: row.role for row in found if row.organization_id is not None}
-        revisions = {organization: row.revision or "" for row in found if (organization := row.organization_id)}
+        theirs = [row for row in found if row.organization_id is not None and is_valid(row.member_until, moment)]
+        roles = {row.organization_id: row.role for row in theirs}
+        revisions = {row.organization_id: row.revision or "" for row in theirs}
         return Caller(first.user_id, first.user_name, first.token_id, first.scope, first.narrowed_to, roles, revisions)

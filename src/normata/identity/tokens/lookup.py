@@ -13,7 +13,7 @@ def _select(digest: str, organization: str, list_name: str, *, source: str, numb
     return (
         f"SELECT {number and number + ','} token.user_id, account.name AS user_name, token.id AS token_id,"  # noqa: S608 - built from constants
         " token.scope, token.organization_id AS narrowed_to, token.last_used_at, token.expires_at,"
-        " membership.organization_id, membership.role, list_revision.revision"
+        " membership.organization_id, membership.role, membership.expires_at AS member_until, list_revision.revision"
         f" FROM {source and source + ' JOIN'} access_token AS token {source and 'ON token.digest = ' + digest}"
         " JOIN user_account AS account ON account.id = token.user_id"
         " LEFT JOIN membership ON membership.user_id = token.user_id AND membership.removed_at IS NULL"
@@ -30,9 +30,10 @@ def _select(digest: str, organization: str, list_name: str, *, source: str, numb
 
 # One row for each organization of the token's owner. With an organization, by id or slug, only those that it names:
 # one, or two if one has the other's id as its slug. An owner without any has one row without an organization. No row if
-# the token is unknown or revoked.
+# the token is unknown or revoked. Answers are cached, so the caller checks
+# whether the token, or a membership, has expired.
 TOKEN_LOOKUP = Lookup(
-    name="normata_token_lookup_2",  # the previous version calls the first one, which has other columns
+    name="normata_token_lookup_3",  # the previous version calls the one before, which has other columns
     arguments=("digest", "organization", "list"),
     columns={
         "user_id": text(),
@@ -44,6 +45,7 @@ TOKEN_LOOKUP = Lookup(
         "expires_at": UtcTimestamp(),
         "organization_id": text(),
         "role": text(),
+        "member_until": UtcTimestamp(),
         "revision": text(),
     },
     select=_select,

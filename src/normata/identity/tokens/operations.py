@@ -175,7 +175,7 @@ harmless. A token that is narrowed to an organization can end those that are nar
 Every token that reaches the organization, newest first: those that are narrowed to it, those of its service accounts
 included, and those of its members that are narrowed to none (`organizationId` is null). Of the latter the name is not
 shown, because they reach other organizations as well.""",
-        role="admin",
+        role="auditor",
         scope="admin",
         query=ReachingQuery,
         build=lambda transaction, request: token_life.list_reaching(transaction, request.query),
@@ -191,7 +191,7 @@ shown, because they reach other organizations as well.""",
         description="""\
 One of the tokens that reach the organization, as the list of them has it; not the token itself. One that reaches other
 organizations only is not there.""",
-        role="admin",
+        role="auditor",
         scope="admin",
         about=AccessToken,
         id_description="The id of the token.",

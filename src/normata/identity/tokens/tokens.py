@@ -20,12 +20,15 @@ from sqlalchemy import bindparam, func, insert, select, update
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import format_timestamp
+from normata.core.http.roles import AUDITOR
 from normata.core.schema.addresses import email_key
 from normata.core.schema.table import new_id, sql_table
-from normata.errors import CommandError, NotFound
+from normata.errors import CommandError, Forbidden, NotFound
 from normata.identity import organization_lookup as organizations
 from normata.identity.authority import lock_members
+from normata.identity.memberships import is_in
 from normata.identity.model import AccessToken, Membership, Organization, User
+from normata.identity.operators import runs_instance
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
@@ -95,8 +98,9 @@ def issue(
 ) -> Issued:
     """A new token of a user, narrowed to an organization unless that is null. One of a service account always is.
 
-    ``log_of`` is the organization in whose log the event is, null for the operator's. Raises NotFound if there is no
-    such user, or none any more, or they are no member of the organization.
+    ``log_of`` is the organization in whose log the event is, null for the operator's. One that reaches nothing but what
+    its user is an auditor of has the scope ``read``, unless a command makes it. Raises NotFound if there is no such
+    user, or none any more, or they are no member of the organization, and Forbidden.
     """
     user = unit.row(_USER, {"user": user_id})
     if user is None or user.removed_at is not None:
@@ -105,8 +109,10 @@ def issue(
     if narrowed_to is not None:
         # If the member is removed at this moment, either this token is revoked, too, or it is not created.
         lock_members(unit, narrowed_to)
-        if not unit.scalar(_MEMBERSHIP, {"user": user_id, "organization": narrowed_to}):
+        if not unit.scalar(_MEMBERSHIP, {"user": user_id, "organization": narrowed_to, "moment": unit.moment}):
             raise NotFound
+    if scope != "read" and unit.scope is not None and _only_audits(unit, user_id, narrowed_to):
+        raise Forbidden("An auditor changes nothing, so the token has the scope read.")
     token = generate()
     row = {
         "id": new_id(),
@@ -122,6 +128,15 @@ def issue(
     unit.rows(_CREATE, {**row, "digest": digest(token)})
     unit.publish(Change("create", AccessToken, log_of, row["id"], row))
     return Issued(unit.row(_FIND, {"token": row["id"]}), token)
+
+
+def _only_audits(unit: UnitOfWork, user_id: str, narrowed_to: str | None) -> bool:
+    """Whether a token, of a user who runs no instance, would reach organizations only as an auditor."""
+    if narrowed_to is None and runs_instance(unit, user_id):
+        return False
+    rows = unit.rows(_ROLES, {"user": user_id, "moment": unit.moment})
+    roles = {row.role for row in rows if narrowed_to in (None, row.organization_id)}
+    return roles == {AUDITOR}
 
 
 def end(unit: UnitOfWork, row: Any, log_of: str | None = None) -> Any:
@@ -160,7 +175,8 @@ def create(
     """
     user = _user_named(unit, email)
     organization_id = None if organization is None else organizations.find(unit, organization)
-    if organization_id and not unit.scalar(_MEMBERSHIP, {"user": user.id, "organization": organization_id}):
+    parameters = {"user": user.id, "organization": organization_id, "moment": unit.moment}
+    if organization_id and not unit.scalar(_MEMBERSHIP, parameters):
         raise NoMember(f"{email} is no member of {organization}")
     return issue(
         unit,
@@ -231,11 +247,11 @@ SHOWN = [column for column in _TOKEN.c if column.name != "digest"]
 _USERS = select(_ACCOUNT.c.id, _ACCOUNT.c.organization_id, _ACCOUNT.c.removed_at)
 _USER = _USERS.where(_ACCOUNT.c.id == bindparam("user"))
 _BY_EMAIL = _USERS.where(_ACCOUNT.c.email_folded == bindparam("email"))
+_IS_MEMBER = is_in(bindparam("moment", type_=_MEMBER.c.expires_at.type))
 _MEMBERSHIP = select(_MEMBER.c.id).where(
-    _MEMBER.c.user_id == bindparam("user"),
-    _MEMBER.c.organization_id == bindparam("organization"),
-    _MEMBER.c.removed_at.is_(None),
+    _MEMBER.c.user_id == bindparam("user"), _MEMBER.c.organization_id == bindparam("organization"), _IS_MEMBER
 )
+_ROLES = select(_MEMBER.c.organization_id, _MEMBER.c.role).where(_MEMBER.c.user_id == bindparam("user"), _IS_MEMBER)
 _CREATE = insert(_TOKEN).values({column.name: bindparam(column.name, type_=column.type) for column in _TOKEN.c})
 _LIST = (
     select(

@@ -6,7 +6,7 @@ of a framework that the organization has left are not counted, because nobody se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,13 +20,15 @@ from normata.core.changes.writing import BODY
 from normata.core.db.security import Write, together
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import text
+from normata.core.http.roles import AUDITOR
 from normata.core.schema.paging import PageQuery, envelope, fetch_page
 from normata.core.schema.table import Table, sql_table
 from normata.core.schema.wire import Wire
 from normata.coverage.assessments import ASSESSMENT_WRITES, AssessmentInput, assess
 from normata.coverage.recompute import lock_coverage
-from normata.errors import Archived, NotFound
+from normata.errors import Archived, HasResponsibilities, NotFound
 from normata.frameworks.model import Control, ControlCoverage, FrameworkAdoption
+from normata.identity.members import members
 from normata.identity.members.members import member_named
 from normata.identity.model import Membership
 from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
@@ -74,6 +76,23 @@ def count_responsibilities(transaction: Transaction, member: Any) -> dict[str, i
     """The number of live records that name a member, by kind; kinds without any are left out."""
     rows = transaction.rows(_counts(), _parameters(member))
     return {row.kind: row.records for row in rows}
+
+
+def change_member(
+    unit: UnitOfWork,
+    member_id: str,
+    changed: Mapping[str, Any],
+    require_current: Callable[[Any], None] = lambda _: None,
+) -> Any:
+    """Change a member as :func:`members.change` does. Who becomes an auditor must not be responsible for anything.
+
+    Raises what that raises, and HasResponsibilities.
+    """
+    before = member_named(unit, member_id)
+    row = members.change(unit, member_id, changed, require_current)
+    if row.role == AUDITOR != getattr(before, "role", None) and count_responsibilities(unit, row):
+        raise HasResponsibilities
+    return row
 
 
 def hand_over(
@@ -128,6 +147,8 @@ def _require_fit(unit: UnitOfWork, member: Any, to_member_id: str, kinds: frozen
     other = member_named(unit, to_member_id)
     if other is None or other.organization_id != member.organization_id or other.removed_at is not None:
         faults.append(body.fault("toMemberId", "names no member of the organization"))
+    elif other.role == AUDITOR:
+        faults.append(body.fault("toMemberId", "names an auditor, who is responsible for nothing"))
     elif other.id == member.id:
         faults.append(body.fault("toMemberId", "names the same member"))
     unknown = sorted(kinds - _by_path().keys())

@@ -1,4 +1,4 @@
-"""The operations of responsibilities: listing them, handing them over, and removing a member."""
+"""The operations of responsibilities, and those that change and remove members, which depend on them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from normata.core.schema.paging import Page, PageQuery
 from normata.core.schema.wire import Input, Wire
 from normata.identity.members import members
 from normata.identity.members.members import Member
-from normata.identity.members.operations import MEMBER_EXAMPLE, MEMBER_ID
+from normata.identity.members.operations import MEMBER_EXAMPLE, MEMBER_ID, MemberPatch
 from normata.identity.model import Membership
 from normata.records.responsibilities.handover import (
     MAX_AT_ONCE,
     Responsibility,
+    change_member,
     count_responsibilities,
     hand_over,
     handover_writes,
@@ -69,7 +70,38 @@ def _remove(unit: UnitOfWork, request: Request) -> dict[str, Any]:
     return {"member": members.as_wire(row), "responsibilities": count_responsibilities(unit, row)}
 
 
+def _change(unit: UnitOfWork, request: Request) -> Any:
+    return change_member(unit, request.id, request.body.model_dump(exclude_unset=True), request.require_current)
+
+
 OPERATIONS: tuple[Operation, ...] = (
+    ChangeOperation(
+        http_method="PATCH",
+        path="/members/{id}/",
+        operation_id="changeMember",
+        tag="Members",
+        summary="Change the role of a member, or when the membership ends",
+        description="""\
+Gives a member another role, another end of their membership, or both. Nobody changes who has a larger role than their
+own, or gives one: that is 403. The last owner stays one: 409 `last_owner`. An owner's membership has no end. Who is
+responsible for records can become an auditor once these are handed over: 409 `has_responsibilities`.""",
+        role="admin",
+        scope="admin",
+        about=Membership,
+        id_description=MEMBER_ID,
+        body=MemberPatch,
+        body_required=True,
+        body_example={"role": "viewer"},
+        has_rules=True,  # a membership ends in the future, and an owner's does not
+        work=_change,
+        present=members.as_wire,
+        writes=members.CHANGE_WRITES,
+        is_conditional=True,
+        answer=Member,
+        answer_description="The member as they are now.",
+        example=MEMBER_EXAMPLE | {"role": "viewer"},
+        errors=(errors.LastOwner, errors.MemberRemoved, errors.HasResponsibilities),
+    ),
     ChangeOperation(
         http_method="DELETE",
         path="/members/{id}/",
@@ -85,6 +117,7 @@ Everybody may remove themselves. Removing somebody else requires an admin whose 
 last owner cannot be removed: 409 `last_owner`. Removing somebody twice is safe.""",
         role="admin",
         own_role="viewer",
+        for_auditors=True,
         scope="admin",
         about=Membership,
         id_description=MEMBER_ID,

@@ -14,6 +14,7 @@ from normata.console.app.settings.members import roles_within
 from normata.console.texts import text
 from normata.core.db.types import now
 from normata.core.http.problems import InvalidRequest
+from normata.core.http.roles import AUDITOR
 from normata.identity.service_accounts.service_accounts import ServiceRole
 from normata.identity.tokens.tokens import later
 
@@ -28,6 +29,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 
 async def create(page_request: OrganizationRequest) -> Response:
     """Create a service account."""
+    page_request.require("admin")
     form = await page_request.fields()
     typed = {"name": form.get("name"), "role": form.get("role")}
     outcome = await page_request.change("createServiceAccount", body=typed, key=form.get("key"))
@@ -43,6 +45,7 @@ async def show_one(page_request: OrganizationRequest) -> Response:
 
 async def change(page_request: OrganizationRequest) -> Response:
     """Change or remove an account, or create or revoke a token of it, as ``step`` says."""
+    page_request.require("admin")
     form, account_id = await page_request.fields(), page_request.param("id")
     match form.get("step"):
         case "change":
@@ -111,7 +114,7 @@ async def _account_page(
         account=account,
         tokens=tokens,
         roles=_roles(page_request),
-        scopes=SCOPES,
+        scopes=SCOPES[:1] if account["role"] == AUDITOR else SCOPES,
         lifetimes=tuple(LIFETIMES),
         made=made,
         key=page_request.new_key(),

@@ -16,7 +16,7 @@ from normata.console.app.settings.members import roles_within
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 
-_UNTYPED: Mapping[str, str] = {"email": "", "role": "editor"}
+_UNTYPED: Mapping[str, str] = {"email": "", "role": "editor", "expiresAt": ""}
 _MOST_AT_ONCE = 50  # addresses
 
 
@@ -27,6 +27,7 @@ async def show(page_request: OrganizationRequest) -> Response:
 
 async def change(page_request: OrganizationRequest) -> Response:
     """Invite people and show their links, this once; or withdraw an invitation. ``step`` says which."""
+    page_request.require("admin")
     form = await page_request.fields()
     if form.get("step") == "withdraw":
         outcome = await page_request.change("revokeInvitation", row_id=form.get("invitation"))
@@ -40,20 +41,20 @@ async def change(page_request: OrganizationRequest) -> Response:
 
 async def _invite(page_request: OrganizationRequest, form: Fields) -> Response:
     """Invite everybody whose address the form has. Those who cannot be invited remain in it."""
-    role, key = form.get("role"), form.get("key")
+    role, key, ends = form.get("role"), form.get("key"), form.get("ends")
     addresses = list(dict.fromkeys(filter(None, map(str.strip, re.split("[,;]", form.get("email")))))) or [""]
     if len(addresses) > _MOST_AT_ONCE:
         raise InvalidRequest(text("app.invitations.too_many", count=_MOST_AT_ONCE))
     made, left, refusals = [], [], []
     for address in addresses:
-        body = {"email": address, "role": role}
+        body = {"email": address, "role": role} | ({"expiresAt": ends} if ends else {})
         outcome = await page_request.change("createInvitation", body=body, key=f"{key} {address}" if key else "")
         if outcome.refusal is None:
             made.append(outcome.answer)
         else:
             left.append(address)
             refusals.append(outcome.refusal)
-    typed = {"email": ", ".join(left), "role": role}
+    typed = {"email": ", ".join(left), "role": role, "expiresAt": ends}
     return await _page(page_request, _together(left, refusals), typed if left else _UNTYPED, made)
 
 

@@ -14,7 +14,7 @@ from normata.console.app.records.kinds import label
 from normata.console.app.row_links import steps_to
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
-from normata.core.http.roles import ROLES, Role, role_suffices
+from normata.core.http.roles import AUDITOR, ROLES, Role, role_suffices
 
 _SHOWN = ("exclude", "only", "include")
 
@@ -34,7 +34,7 @@ async def show_one(page_request: OrganizationRequest) -> Response:
 
 
 async def change(page_request: OrganizationRequest) -> Response:
-    """Change a member's role, hand over their responsibilities, or remove them, as ``step`` says."""
+    """Change a member's role and when that ends, hand over their responsibilities, or remove them, as ``step`` says."""
     form, member_id = await page_request.fields(), page_request.param("id")
     step = form.get("step")
     if step == "remove":
@@ -44,7 +44,10 @@ async def change(page_request: OrganizationRequest) -> Response:
         return await _hand_over(page_request, member_id, form)
     if step != "role":
         raise InvalidRequest(text("problem.form"))
-    body = {"role": form.get("role")}
+    body: dict[str, Any] = {"role": form.get("role")}
+    # A day that was left as it is stands for a moment on that day.
+    if form.get("ends") != form.get("ended")[:10]:
+        body["expiresAt"] = form.get("ends") or None
     outcome = await page_request.change("changeMember", row_id=member_id, body=body, if_match=form.get("seen"))
     if outcome.refusal is not None:
         return await _page(page_request, outcome.refusal)
@@ -86,7 +89,7 @@ async def _page(page_request: OrganizationRequest, refusal: Refusal | None = Non
     heirs: list[Mapping[str, Any]] = []
     if can_hand_over and named["total"]:
         everybody = await with_all(page_request, others[0], removed="exclude")
-        heirs = [one for one in everybody["items"] if one["id"] != member_id]
+        heirs = [one for one in everybody["items"] if one["id"] != member_id and one["role"] != AUDITOR]
     is_self, is_there = member["userId"] == page_request.person.user_id, member["removedAt"] is None
     is_above = page_request.may("admin") and role_suffices(page_request.membership.role, member["role"])
     return page_request.page(

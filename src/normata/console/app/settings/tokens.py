@@ -16,6 +16,7 @@ async def show(page_request: OrganizationRequest) -> Response:
 
 async def revoke(page_request: OrganizationRequest) -> Response:
     """Revoke a token."""
+    page_request.require("admin")
     form = await page_request.fields()
     outcome = await page_request.change("revokeToken", row_id=form.get("token"))
     if outcome.refusal is not None:
