@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from tests.served import Served, refused
 from tests.world import ALPHA, BETA, record_id
 
 database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
+
+FILLS: dict[str, str] = import_module("normata.core.schema.migrations.versions.20261124_83_events_of_controls").FILL
 
 KINDS = pytest.mark.parametrize("kind", Restorable.kinds, ids=lambda kind: kind.path)
 
@@ -147,6 +150,50 @@ def test_every_record_has_its_history(kind: type[Restorable], service: Served) -
     ]
     assert items[0]["before"]["archivedAt"] is None
     assert items[0]["after"]["archivedAt"] == world.ARCHIVED
+
+
+@on_both
+def test_a_control_has_its_history_across_all_its_assessments(service: Served) -> None:
+    """Cleared and made again, also while the framework is not adopted, and whatever its events knew of the control."""
+    path, headers = "/controls/sun.A.4/coverage/", service.bearer("admin")
+    query = {"organizationId": ALPHA}
+
+    def send(method: str, to: str, body: dict[str, Any] | None = None) -> None:
+        named: dict[str, Any] = {"json": query | body} if body is not None else {"params": query}
+        assert service.client.request(method, to, headers=headers, **named).is_success
+
+    def history() -> list[tuple[str, Any, Any]]:
+        items = page(service, "/controls/sun.A.4/events/", "viewer")["items"]
+        notes = [[(one[side] or {}).get("note") for side in ("before", "after")] for one in items]
+        return [(item["action"], *note) for item, note in zip(items, notes, strict=True)]
+
+    send("PUT", path, {"coverageStatus": "NONE", "note": "Größe: by hand."})
+    send("PATCH", "/controls/coverage/", {"assessments": [{"controlId": "sun.A.4", "note": "By a program."}]})
+    send("DELETE", path)
+    send("PUT", path, {"coverageStatus": "FULL", "note": "Again."})
+    send("PUT", "/controls/sun.A.3/coverage/", {"coverageStatus": "FULL"})
+    send("DELETE", path)
+    expected = [
+        ("clear", "Again.", None),
+        ("assess", None, "Again."),
+        ("clear", "By a program.", None),
+        ("assess", "Größe: by hand.", "By a program."),
+        ("assess", None, "Größe: by hand."),
+    ]
+    assert history() == expected
+    assert page(service, "/controls/sun.A.4/events/", "viewer", limit=5)["total"] == 5
+    dialect = "sqlite" if service.database.embedded else "postgresql"
+    service.sql("UPDATE audit_event SET control_id = NULL", FILLS[dialect])  # as an older version has left them
+    assert history() == expected
+    send("DELETE", "/frameworks/fw-sun/adoption/")
+    assert history() == expected
+    other: dict[str, Any] = {"params": {"organizationId": BETA}, "headers": service.bearer("foreigner")}
+    refused(service.client.get("/controls/own.A.1/events/", **other), 404, "not_found")
+    assert service.client.get("/controls/sun.A.4/events/", **other).json()["total"] == 0
+    path = f"/controls/own.A.1/?organizationId={ALPHA}"
+    assert service.client.patch(path, json={"name": "Renamed"}, headers=headers).is_success
+    [renamed] = page(service, "/controls/own.A.1/events/", "viewer")["items"]
+    assert (renamed["kind"], renamed["after"]["name"]) == ("controls", "Renamed")
 
 
 def test_a_record_that_is_not_there_has_no_history(service: Served) -> None:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, and_, bindparam, literal, select, union
 
 from normata.core.db.transaction import Transaction
 from normata.core.http.roles import AUDITOR, Role
@@ -26,6 +26,7 @@ from normata.frameworks.model import (
     FrameworkAdoption,
     SetAsideMatch,
 )
+from normata.frameworks.visibility import visible_to
 from normata.identity.model import Membership
 from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable
@@ -109,6 +110,29 @@ def list_record_events(
     return _page(transaction, select(*columns).where(*conditions), query)
 
 
+def list_control_events(transaction: Transaction, control_id: str, query: PageQuery) -> dict[str, Any]:
+    """A page of what the organization has said of a control that it can see, newest first, in three statements.
+
+    That is all its assessments, and the control itself if it is the organization's own. Raises NotFound.
+    """
+    parameters = {"control": control_id, "organization": query.organization_id}
+    if transaction.row(_CONTROL, parameters) is None:
+        raise NotFound
+    columns = _EVENT.c
+    made = select(_EVENT.c.entity_id).where(
+        _EVENT.c.organization_id == query.organization_id, _EVENT.c.control_id == control_id
+    )
+    # What the previous version has written during an upgrade names no control.
+    present = select(_ASSESSMENT.c.id).where(
+        _ASSESSMENT.c.organization_id == query.organization_id, _ASSESSMENT.c.control_id == control_id
+    )
+    conditions = (
+        columns.entity_type.in_((ControlCoverage.__name__, Control.__name__)),
+        columns.entity_id.in_(union(made, present, select(literal(control_id)))),
+    )
+    return _page(transaction, select(*columns).where(*conditions), query)
+
+
 def _page(transaction: Transaction, statement: Select[Any], query: PageQuery) -> dict[str, Any]:
     own = statement.where(_EVENT.c.organization_id == query.organization_id)
     rows, total = fetch_page(transaction, own, [_EVENT.c.at.desc(), _EVENT.c.id.desc()], query)
@@ -158,7 +182,19 @@ def _read_by_all() -> frozenset[str]:
     return frozenset(table.array for table in (*Restorable.kinds, *others))
 
 
-_EVENT = sql_table(AuditEvent)
+_EVENT, _ASSESSMENT = sql_table(AuditEvent), sql_table(ControlCoverage)
+_CONTROL = (
+    select(Control.id)
+    .join(Framework, Framework.id == Control.framework_id)
+    .outerjoin(
+        FrameworkAdoption,
+        and_(
+            FrameworkAdoption.framework_id == Framework.id,
+            FrameworkAdoption.organization_id == bindparam("organization"),
+        ),
+    )
+    .where(Control.id == bindparam("control"), visible_to(bindparam("organization")))
+)
 
 
 @cache

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
 
+import sqlalchemy
 from sqlalchemy import BigInteger, Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -11,7 +14,7 @@ from normata.core.db.schema_items import Trigger
 from normata.core.db.transaction import NO_ORGANIZATION
 from normata.core.db.types import text
 from normata.core.schema.fields import Identifier, ShortName, ShortText, Timestamp
-from normata.core.schema.table import CODED, Table, erased_to, foreign_key
+from normata.core.schema.table import CODED, Table, derived, erased_to, foreign_key
 
 # The log for everything without an organization, such as centralized frameworks, users and tokens. Operators read it.
 OPERATORS = NO_ORGANIZATION
@@ -42,6 +45,10 @@ END
 )
 
 
+OF_A_CONTROL = "control_id IS NOT NULL"
+_ASSESSMENT = "ControlCoverage"
+
+
 class AuditEvent(Table):
     """An audit event, written in the transaction of the change.
 
@@ -63,15 +70,37 @@ class AuditEvent(Table):
     token_id: Mapped[Identifier | None] = mapped_column(info=CODED)
     request_id: Mapped[ShortText]
     body: Mapped[Body | None] = mapped_column(info=erased_to(""))
+    # The control of an assessment, since a control that is assessed anew has another row. It is not sealed.
+    control_id: Mapped[Identifier | None] = derived()
 
     fixed = ("organization_id", "at", "action", "entity_type", "entity_id", "user_id", "token_id", "request_id", "body")
 
     __table_args__ = (
         Index(None, "organization_id", "at"),
         Index(None, "organization_id", "entity_id", "at"),
+        Index(
+            "ix_audit_event_control",
+            *("organization_id", "control_id", "entity_id"),
+            sqlite_where=sqlalchemy.text(OF_A_CONTROL),
+            postgresql_where=sqlalchemy.text(OF_A_CONTROL),
+        ),
         # Rows without an organization belong to operators, not to everyone.
         {"info": {"nobodys": OPERATORS, "triggers": (_NOTE_UNSEALED,)}},
     )
+
+    @classmethod
+    def derive(cls, row: dict[str, Any]) -> None:
+        """An erased event keeps its control."""
+        row["control_id"] = row["control_id"] or _assessed_control(row)
+
+
+def _assessed_control(row: Mapping[str, Any]) -> str | None:
+    """The control of an assessment, if the event has all its fields: it was made or cleared."""
+    if row["entity_type"] != _ASSESSMENT or not row["body"]:
+        return None
+    values = json.loads(row["body"])
+    found: str | None = (values.get("after") or values.get("before") or {}).get("controlId")
+    return found
 
 
 class UnsealedEvent(Table):

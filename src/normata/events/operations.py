@@ -16,10 +16,18 @@ from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import Page, PageQuery
 from normata.core.schema.wire import Wire
 from normata.errors import Unavailable
-from normata.events.history import Event, EventQuery, least_role, list_events, list_record_events
+from normata.events.history import (
+    Event,
+    EventQuery,
+    least_role,
+    list_control_events,
+    list_events,
+    list_record_events,
+)
 from normata.events.keys import KeyUnusable, Signer, origin_of
 from normata.events.marks import Marks, sign
 from normata.events.sealing import UnsoundLog, last_seal
+from normata.frameworks.model import Control
 from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable
 
@@ -91,6 +99,13 @@ _EVENT = {
     "after": {"archivedAt": None, "updatedAt": "2026-11-20T09:14:03.120Z"},
     "counts": None,
     "reason": None,
+}
+_ASSESSED = _EVENT | {
+    "action": "assess",
+    "kind": "controlCoverages",
+    "recordId": "01a2033c-19a0-7c51-93a4-0f4b8b7c9d11",
+    "before": {"coverageStatus": "NONE", "note": None},
+    "after": {"coverageStatus": "FULL", "note": "Everybody signs for what they give back."},
 }
 _PAGE = {"items": [_EVENT], "total": 1, "page": 1, "limit": 100}
 
@@ -167,6 +182,24 @@ note signed with Ed25519. An event is in the log within a second.""",
             "sealedAt": "2026-11-20T09:14:03.652Z",
             "note": _NOTE,
         },
+    ),
+    ListOperation(
+        path="/controls/{id}/events/",
+        operation_id="listControlEvents",
+        tag="Events",
+        summary="List what was said of a control",
+        description="""\
+Everything that the organization has said of a control, newest first: each assessment as it was made, changed,
+confirmed, lapsed or cleared, with its texts in `before` and `after`, across all assessments that the control has had,
+also while the framework was not adopted. Of a control of its own framework there are the changes of the control, too.
+The list of all events describes the fields.""",
+        about=Control,
+        id_description="The id of the control.",
+        query=PageQuery,
+        build=lambda transaction, request: list_control_events(transaction, request.id, request.query),
+        answer=EventPage,
+        answer_description="A page of events.",
+        example={**_PAGE, "items": [_ASSESSED]},
     ),
     *(record_events_operation(kind) for kind in Restorable.kinds),
 )

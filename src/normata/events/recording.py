@@ -12,6 +12,7 @@ from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import new_id, sql_table
 from normata.events.content import body_of
 from normata.events.model import AuditEvent, UnsealedEvent
+from normata.frameworks.model import ControlCoverage
 
 
 class RecordEvents:
@@ -46,7 +47,14 @@ def _event(change: Change, actor: Actor, moment: str) -> dict[str, Any]:
         "token_id": actor.token_id,
         "request_id": actor.request_id,
         "body": body_of(event_id, change, actor, moment),
+        "control_id": _control_of(change),
     }
+
+
+def _control_of(change: Change) -> str | None:
+    """The control of an assessment; null if the change names only what has changed."""
+    row = change.row or change.before
+    return row.get("control_id") if change.table is ControlCoverage and row is not None else None
 
 
 _EVENT = insert(AuditEvent).values(

@@ -121,7 +121,7 @@ def _columns(report: Mapping[str, Any]) -> Sequence[_Cells]:
         (Column("Applicable", 13), lambda entry: entry["isApplicable"]),
         (Column("Reasons", 17), _reasons),
         (Column("Justification", 34), justification),
-        (Column("Implemented", 15), implemented),
+        (Column("Implemented", 17), implemented),
         (Column("Follows from matches", 30), _from_matches),
         (Column("Owner", 17), lambda entry: entry["owner"] and entry["owner"]["name"]),
         (Column("Note", 36), lambda entry: entry["note"]),
