@@ -55,6 +55,11 @@ database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
             "/memberships/0/role",
             "must be one of viewer, auditor, editor",
         ),
+        (
+            {"memberships": [{"id": "member-owner", "expiresAt": "2126-03-01"}]},
+            "/memberships/0/expiresAt",
+            "must be null for an owner",
+        ),
         ({"tasks": [task(shortId="3")]}, "/tasks/0/shortId", "must be an integer"),
         ({"tasks": [task(shortId=3.5)]}, "/tasks/0/shortId", "must be an integer"),
         ({"tasks": [task(shortId=True)]}, "/tasks/0/shortId", "must be an integer"),

@@ -77,9 +77,15 @@ def test_a_user_is_removed_everywhere(normata: Run, database: Database) -> None:
 
 
 def test_members_are_listed_changed_and_removed(normata: Run, database: Database) -> None:
-    assert normata("member", "role", "viewer@alpha.example", "owner", "--organization", "alpha").out == (
-        "viewer@alpha.example: owner\n"
-    )
+    role = ("member", "role", "viewer@alpha.example")
+    until = normata(*role, "auditor", "--until", "2126-03-01", "--organization", "alpha").out
+    assert until == "viewer@alpha.example: auditor, until 2126-03-01T00:00:00.000Z\n"
+    ending = normata(*role, "owner", "--organization", "alpha")
+    assert (ending.code, "must be null for an owner" in ending.err) == (1, True)
+    assert "--until takes" in failed(normata(*role, "viewer", "--until", "soon", "--organization", "alpha"), code=2)
+    assert normata(*role, "owner", "--until", "never", "--organization", "alpha").out == "viewer@alpha.example: owner\n"
+    burdened = normata("member", "role", "user-editor", "auditor", "--organization", "alpha")
+    assert "hand these over first" in failed(burdened)
     assert table(normata("member", "list", "--organization", ALPHA).out)["member-viewer"]["role"] == "owner"
     done = normata("member", "remove", "user-editor", "--organization", "alpha")
     kinds = sum(1 for kind in Restorable.kinds if kind.responsible)

@@ -9,13 +9,15 @@ from functools import partial
 from typing import Any
 
 from normata.core.changes.job_runner import JobRunner
-from normata.core.changes.jobs import Job
+from normata.core.changes.jobs import Job, JobType
 from normata.core.db.opening import open_database
 from normata.core.db.types import format_timestamp, now
 from normata.events.model import AuditEvent
 from normata.identity.members.expiry import EXPIRIES
 from normata.identity.model import AccessToken, Invitation, Membership
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
+from normata.notifications.model import Notification
+from normata.notifications.reminders import REMINDERS
 from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored
@@ -30,14 +32,14 @@ OF_ALPHA = {"organizationId": ALPHA_ID}
 MEMBER = "/members/member-auditor/"
 
 
-def end_what_has_expired(instance: Served, moment: str) -> None:
-    """Do the job as a process of its own does, with the rights of the service."""
+def do_due(instance: Served, job_type: JobType, moment: str) -> None:
+    """Do a job as a process of its own does, with the rights of the service."""
 
     async def run() -> None:
         database = open_database(Settings(database_url=instance.url), serving=True)
         try:
             clock = partial(str, moment)
-            runner = JobRunner(database, changes_of(database), [EXPIRIES], NEXT_ORGANIZATIONS, clock=clock)
+            runner = JobRunner(database, changes_of(database), [job_type], NEXT_ORGANIZATIONS, clock=clock)
             await runner.find()
             await runner.do_due()
         finally:
@@ -82,8 +84,8 @@ def test_a_membership_ends_between_two_requests(people: People) -> None:
     assert "not a member of any organization" in text_of(browser.get("/app/"))
     refused(client.patch(MEMBER, json={"role": "viewer"}, headers=admin), 409, "member_removed")
     # Then the job draws the consequences: once, told in the log.
-    end_what_has_expired(service, now())
-    end_what_has_expired(service, now())
+    do_due(service, EXPIRIES, now())
+    do_due(service, EXPIRIES, now())
     (event,) = stored.rows(service.database, AuditEvent, entity_id="member-auditor", action="expire")
     assert event["organization_id"] == ALPHA_ID
     member = client.get(MEMBER, params=OF_ALPHA, headers=admin).json()
@@ -124,6 +126,13 @@ def test_an_auditor_is_responsible_for_nothing(people: People) -> None:
     named = client.get("/names/", params=OF_ALPHA | {"kind": "people", "offset": 0}, headers=admin).json()["items"]
     assert "member-editor" in {one["id"] for one in named}
     assert "member-auditor" not in {one["id"] for one in named}
+    # What a load, which takes what a dump has, names them for reminds them of nothing.
+    due = {"deadline": "2126-06-15", "organizationId": ALPHA_ID, "title": "T"}
+    whose = ("auditor", "viewer")
+    service.load({"tasks": [due | {"id": one, "assigneeMemberId": f"member-{one}"} for one in whose]})
+    do_due(service, REMINDERS, "2126-06-15T12:00:00.000Z")
+    told = stored.rows(service.database, Notification, type="record.due_now")
+    assert [row["user_id"] for row in told] == ["user-viewer"]
     # Who is responsible hands over before they become one.
     patch = partial(client.patch, "/members/member-editor/", json={"role": "auditor"}, headers=admin)
     refused(patch(), 409, "has_responsibilities")
@@ -132,6 +141,14 @@ def test_an_auditor_is_responsible_for_nothing(people: People) -> None:
     ]:
         pass
     assert patch().json()["role"] == "auditor"
+
+
+def test_an_auditor_saves_no_view_of_a_list(people: People) -> None:
+    """Nor is it offered where the state of a list could be saved, or a view of somebody else's changed."""
+    for path in (f"{ALPHA}controls/?search=moon", f"{ALPHA}records/tasks/?status=TODO", f"{ALPHA}views/"):
+        forms = {user: Parsed(people[user].get(path)).forms for user in ("viewer", "auditor")}
+        offered = {user: f"{ALPHA}views/" in {form.action for form in found} for user, found in forms.items()}
+        assert offered == {"viewer": not path.endswith("views/"), "auditor": False}
 
 
 @on_both

@@ -176,6 +176,11 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
             service, "POST", "/invitations/", organizationId=ALPHA, email="viewer@alpha.example", role="viewer"
         ),
     ),
+    "has responsibilities": (
+        409,
+        "has_responsibilities",
+        lambda service: about_people(service, "PATCH", "/members/member-editor/", role="auditor"),
+    ),
     "last owner": (409, "last_owner", lambda service: about_people(service, "DELETE", "/members/member-owner/")),
     "token of others": (
         409,
