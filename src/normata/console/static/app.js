@@ -30,11 +30,14 @@ for (const link of document.querySelectorAll(".toast a[data-dismiss]")) {
   });
 }
 
-// Times are told where the reader is, from the next page on.
-const zone = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone ?? "");
-if (zone && !document.cookie.includes(`normata-zone=${zone}`)) {
-  document.cookie = `normata-zone=${zone}; path=/; max-age=31536000; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`;
+// Times are told where the reader is, from the next page on. To find that out takes long, so it waits for a pause.
+function noteZone() {
+  const zone = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone ?? "");
+  if (zone && !document.cookie.includes(`normata-zone=${zone}`)) {
+    document.cookie = `normata-zone=${zone}; path=/; max-age=31536000; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`;
+  }
 }
+(window.requestIdleCallback ?? setTimeout)(noteZone);
 
 for (const button of document.querySelectorAll("[data-print]")) {
   button.addEventListener("click", () => print());
