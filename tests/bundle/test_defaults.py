@@ -119,7 +119,7 @@ OPTIONAL_ELSEWHERE = {
     "notifications": {"readAt"},
     "auditEvents": {"body"},
     "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt", "organizationId", "name"},
-    "organizations": {"removedAt"},
+    "organizations": {"removedAt", "scope"},
     "users": {"organizationId", "removedAt", "dateFormat", "theme", "timeZone"},
     "memberships": {"removedAt", "expiresAt"},
 }  # fmt: skip
