@@ -110,7 +110,7 @@ def test_a_list_of_another_organization_is_empty(service: Service) -> None:
 
 def test_of_people_only_those_of_the_same_organizations_are_seen(service: Service) -> None:
     """Whoever is a member of nothing that is readable is not there."""
-    of_alpha = {"Owner", "Admin", "Editor", "Viewer", "Robot org-alpha"}
+    of_alpha = {"Owner", "Admin", "Auditor", "Editor", "Viewer", "Robot org-alpha"}
     for readable, seen in (
         ((ALPHA,), of_alpha),
         ((BETA,), {"Foreigner", "Robot org-beta"}),
@@ -230,7 +230,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     assert rights(admin, "UPDATE") == {
         *(("access_token", name) for name in ("last_used_at", "revoked_at")),
         *(("user_account", name) for name in ("name", "removed_at", "time_zone", "date_format", "theme")),
-        *(("membership", name) for name in ("role", "removed_at")),
+        *(("membership", name) for name in ("role", "removed_at", "expires_at")),
         *(("organization", name) for name in ("name", "removed_at", "stale_assessments", "scope")),
         *(("invitation", name) for name in ("accepted_at", "revoked_at")),
         *(("session", name) for name in ("ended_at", "last_used_at")),

@@ -37,8 +37,8 @@ def _role(people: People, member: str) -> str:
 
 def test_an_admin_renames_the_organization(people: People) -> None:
     form = _form(people, "admin", SETTINGS, "name")
-    answer = send(people["admin"], form, step="rename", name="  Alpha & Söhne ")
-    assert (answer.status_code, answer.headers["location"]) == (303, f"{SETTINGS}?done=renamed")
+    answer = send(people["admin"], form, step="change", name="  Alpha & Söhne ")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{SETTINGS}?done=organization_changed")
     said = text_of(people["viewer"].get(SETTINGS))
     assert "Alpha & Söhne" in said
     row = stored.row(people.instance.database, Organization, ALPHA_ID)
@@ -47,7 +47,7 @@ def test_an_admin_renames_the_organization(people: People) -> None:
 
 def test_a_name_that_nobody_can_read_is_refused_at_its_field(people: People) -> None:
     for name in (" ", "Al\u202epha", "x" * 501):
-        answer = people["admin"].post(SETTINGS, step="rename", name=name)
+        answer = people["admin"].post(SETTINGS, step="change", name=name)
         assert is_refused(answer, status=400)
         assert 'id="fault-name"' in answer.text
     assert stored.row(people.instance.database, Organization, ALPHA_ID)["name"] == "Alpha"
@@ -69,13 +69,13 @@ def test_an_owner_who_types_the_slug_removes_the_organization(people: People) ->
 
 @pytest.mark.parametrize(
     ("user", "steps"),
-    [("viewer", set()), ("editor", set()), ("admin", {"rename"}), ("owner", {"rename", "remove"})],
+    [("viewer", set()), ("editor", set()), ("admin", {"change"}), ("owner", {"change", "remove"})],
 )
 def test_everybody_sees_what_they_may_do_with_the_organization(user: str, steps: set[str], readers: People) -> None:
     page = readers[user].get(SETTINGS)
     assert _steps(page.text) == steps
     assert ("Invitations" in text_of(page)) == (user in ("admin", "owner"))
-    for step in {"rename", "remove"} - steps:
+    for step in {"change", "remove"} - steps:
         assert is_refused(readers[user].post(SETTINGS, step=step, name="X", slug="alpha"), status=403)
 
 
