@@ -18,7 +18,8 @@ from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.changes.validity import make_valid
 from normata.core.changes.writing import write
 from normata.core.schema.table import sql_table
-from normata.coverage.recompute import Changes, affected_organizations, lock_coverage, recompute
+from normata.coverage.affected import Changes, affected_organizations
+from normata.coverage.recompute import lock_coverage, recompute
 from normata.coverage.rewording import Rewording, record_rewording, reworded_controls
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
 from normata.frameworks.rules import RULES, count_controls, retirements

@@ -27,7 +27,8 @@ from normata.core.changes.validity import make_valid
 from normata.core.changes.writing import BODY, new_and_changed, write
 from normata.core.db.transaction import batches
 from normata.core.schema.table import Table, sql_table
-from normata.coverage.recompute import MATTERS, Touched, lock_coverage
+from normata.coverage.affected import MATTERS
+from normata.coverage.recompute import Touched, lock_coverage
 from normata.coverage.rewording import RewordedControl, Rewording, record_rewording, reworded_controls
 from normata.errors import ImportInProgress
 from normata.frameworks.baseline_model import Baseline, BaselineControl

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import BindParameter, bindparam, delete, func, select, union_all
 
@@ -12,7 +12,7 @@ from normata.core.changes.unit_of_work import Change, UnitOfWork, delete_of, ins
 from normata.core.db.security import Write
 from normata.core.db.transaction import Transaction, batches
 from normata.core.db.upsert import upsert
-from normata.core.schema.table import Table, sql_table
+from normata.core.schema.table import sql_table
 from normata.coverage.applicability import SCOPE_COLUMNS, not_applicable, scopes_of, settle
 from normata.coverage.conflicts import Candidate, candidates, current_conflicts, settle_conflicts
 from normata.coverage.effects import moves_of
@@ -21,7 +21,6 @@ from normata.coverage.graph import GraphTooLarge, View
 from normata.coverage.incremental import Ranked, update
 from normata.coverage.published import ConflictsFound, CoverageLost, CoverageMoved, RulesChanged
 from normata.coverage.stored_graph import StoredGraph
-from normata.frameworks.baseline_model import BaselineControl
 from normata.frameworks.baselines import baselines_of_adoptions, selected_controls
 from normata.frameworks.counting import assessed_status, match_counts
 from normata.frameworks.model import (
@@ -31,13 +30,8 @@ from normata.frameworks.model import (
     EffectiveCoverage,
     Framework,
     FrameworkAdoption,
-    SetAsideMatch,
 )
 from normata.identity.model import Organization
-
-Row = Mapping[str, Any]
-Changes = Mapping[type[Table], Sequence[tuple[Row | None, Row]]]
-
 
 # The tables that an update of coverage writes, for the declarations of operations.
 COVERAGE_WRITES: tuple[Write, ...] = (
@@ -323,55 +317,6 @@ def _stored(transaction: Transaction, organization_id: str) -> dict[str, Ranked]
     }
 
 
-def affected_organizations(transaction: Transaction, changes: Changes) -> list[str]:
-    """The organizations whose coverage may change because rows have changed.
-
-    ``changes`` has, by table, each row before (null for a new one) and after. Both matter: if a match now leads to
-    another control, the control to which it led before is affected, too.
-    """
-
-    def changed(table: type[Table], column: str) -> set[str]:
-        return {row[column] for row in _rows_that_matter(changes, table)}
-
-    matches = list(_rows_that_matter(changes, ControlMatch))
-    shared = {row["target_control_id"] for row in matches if row["organization_id"] is None}
-    affected = changed(FrameworkAdoption, "organization_id") | changed(ControlCoverage, "organization_id")
-    affected |= changed(SetAsideMatch, "organization_id")
-    affected |= {row["organization_id"] for row in matches} - {None}
-    frameworks = changed(Control, "framework_id")
-    # Without a join to the adoptions: within a large load there are no statistics, and PostgreSQL would read all
-    # controls of the adopted frameworks for each batch.
-    for batch in batches(sorted(shared)):
-        frameworks.update(transaction.scalars(_FRAMEWORKS_OF, {"ids": batch}))
-    for statement, ids in (
-        (_ADOPTERS, frameworks),
-        (_ADOPTERS_OF_BASELINES, changed(BaselineControl, "baseline_id")),
-    ):
-        for batch in batches(sorted(ids)):
-            affected.update(transaction.scalars(statement, {"ids": batch}))
-    return sorted(affected)
-
-
-# The columns from which coverage follows, by table.
-MATTERS: Mapping[type[Table], Sequence[str]] = {
-    Control: ("parent_id", "type", "is_decomposed", "is_mandatory"),
-    ControlMatch: ("source_control_id", "target_control_id", "match_level", "organization_id", "retired_at"),
-    SetAsideMatch: ("match_id",),
-    BaselineControl: ("retired_at",),
-    FrameworkAdoption: ("framework_id", "baseline_id"),
-    ControlCoverage: ("control_id", "coverage_status", "is_applicable"),
-}
-
-
-def _rows_that_matter(changes: Changes, table: type[Table]) -> Iterator[Row]:
-    for before, after in changes.get(table, ()):
-        if before is None:
-            yield after
-        elif any(before[name] != after[name] for name in MATTERS[table]):
-            yield before
-            yield after
-
-
 _CONTROL, _MATCH, _ADOPTION = sql_table(Control), sql_table(ControlMatch), sql_table(FrameworkAdoption)
 _FRAMEWORK, _STATEMENT, _EFFECTIVE = sql_table(Framework), sql_table(ControlCoverage), sql_table(EffectiveCoverage)
 _ORGANIZATIONS = select(Organization.id).order_by(Organization.id)
@@ -400,9 +345,6 @@ _CONFLICTS = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.conflict).where(
 )
 _CONTROLS_OF = select(_CONTROL.c.id).where(_CONTROL.c.framework_id.in_(_IDS))
 _ADOPTED_CONTROLS = select(func.sum(_FRAMEWORK.c.control_count)).where(_FRAMEWORK.c.id.in_(_adopted))
-_ADOPTERS = select(_ADOPTION.c.organization_id).where(_ADOPTION.c.framework_id.in_(_IDS)).distinct()
-_ADOPTERS_OF_BASELINES = select(_ADOPTION.c.organization_id).where(_ADOPTION.c.baseline_id.in_(_IDS)).distinct()
-_FRAMEWORKS_OF = select(_CONTROL.c.framework_id).where(_CONTROL.c.id.in_(_IDS)).distinct()
 
 _is_target = (_EFFECTIVE.c.organization_id == _ORGANIZATION) & (_EFFECTIVE.c.control_id == bindparam("control"))
 _REMOVE = delete(_EFFECTIVE).where(_is_target)

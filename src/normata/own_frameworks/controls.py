@@ -16,7 +16,8 @@ from normata.core.db.transaction import batches
 from normata.core.schema.fields import MAX_NUMBER
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.wire import as_wire
-from normata.coverage.recompute import MATTERS, Touched, lock_coverage
+from normata.coverage.affected import MATTERS
+from normata.coverage.recompute import Touched, lock_coverage
 from normata.errors import Forbidden, NotFound
 from normata.frameworks.model import Control, Framework, FrameworkAdoption
 from normata.frameworks.rules import count_controls
