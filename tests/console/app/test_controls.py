@@ -317,10 +317,13 @@ def test_a_description_that_is_the_name_is_told_once(people: People) -> None:
     assert people["viewer"].get(ONE).text.count('class="prose">Said in other words.') == 1
 
 
-def test_the_history_is_for_everybody(people: People) -> None:
+def test_the_history_is_for_everybody_and_outlives_an_assessment(people: People) -> None:
     people["editor"].post(f"{ONE}coverage/", coverageStatus="FULL")
     for user in ("viewer", "auditor", "admin"):
         assert re.search(r"History 1 .* Editor Our assessment: . Full", text_of(people[user].get(ONE)))
+    people["editor"].post(f"{ONE}coverage/", step="take_back")
+    page = text_of(people["viewer"].get(ONE))
+    assert re.search(r"History 2 .* Editor Cleared the assessment .* Editor Our assessment: . Full", page)
 
 
 @pytest.fixture

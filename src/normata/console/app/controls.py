@@ -269,13 +269,9 @@ async def control_page(
     reworded = ApiQuery("getWordings", id=control_id) if WORDING_CHANGED in stale else None
     if assessment is not None:
         about["listTasks"] = {"controlCoverageId": assessment["id"], "limit": "100"}
-        about["listEvents"] = {
-            "kind": "controlCoverages",
-            "recordId": assessment["id"],
-            "limit": str(_MAX_HISTORY),
-        }
     api_queries = [ApiQuery(name, query) for name, query in about.items()]
-    answers = await page_request.ask(*api_queries, *([reworded] if reworded else []))
+    said = ApiQuery("listControlEvents", {"limit": str(_MAX_HISTORY)}, id=control_id)
+    *answers, history = await page_request.ask(*api_queries, *([reworded] if reworded else []), said)
     found = dict(zip(about, answers, strict=False))
     refused = refusal or setting_aside.refusal
     return page_request.page(
@@ -290,7 +286,7 @@ async def control_page(
         neighbourhood=neighbourhood_of(page_request, control, why),
         findings=found["listFindings"],
         tasks=found.get("listTasks"),
-        history=found.get("listEvents"),
+        history=history,
         unshown=UNSHOWN | {"controlId", "ownerId"},
         names=names_of(found["listMembers"]),
         member_names={one["id"]: one["name"] for one in found["listMembers"]["items"]},
