@@ -1,4 +1,4 @@
-"""Puts the documentation of the interface into the wheel: it takes a second to make, which no start has to spend."""
+"""Puts into the wheel what takes seconds to make, so that no start has to: documentation, and compiled templates."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class DocumentationHook(BuildHookInterface[Any]):
-    """Adds the files of :mod:`normata.core.http.documentation` to the wheel."""
+class PackageFilesHook(BuildHookInterface[Any]):
+    """Adds the files of :mod:`normata.cli.package_files` to the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Make the files, from the source that the wheel is built from; an editable installation has none."""
         if version == "editable":
             return
-        self._folder = TemporaryDirectory(prefix="normata-docs-")
+        self._folder = TemporaryDirectory(prefix="normata-wheel-")
         subprocess.run(  # noqa: S603 - a module of ours
-            [sys.executable, "-B", "-P", "-m", "normata.cli.new_docs", "--package", self._folder.name],
+            [sys.executable, "-B", "-P", "-m", "normata.cli.package_files", self._folder.name],
             env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(self.root, "src")), *sys.path])},
             check=True,
         )
-        for file in sorted(Path(self._folder.name).iterdir()):
-            build_data["force_include"][str(file)] = f"normata/{file.name}"
+        folder = Path(self._folder.name)
+        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+            build_data["force_include"][str(file)] = f"normata/{file.relative_to(folder).as_posix()}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what is in the wheel by now."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from normata.console.pages import environment
 from normata.console.static import Assets
 from normata.core.http import documentation, openapi
 from normata.operations import OPERATIONS
@@ -87,6 +88,25 @@ def test_the_documentation_is_served_as_it_was_made(console: httpx2.Client) -> N
     """By no process of its own: the environment has no source to make it from but the wheel's."""
     assert console.get("/openapi.json").content == gzip.decompress(EXPECTED[documentation.OPENAPI])
     assert console.get("/docs/").content == gzip.decompress(EXPECTED[documentation.REFERENCE])
+
+
+def test_the_templates_are_compiled(programs: Path) -> None:
+    """All of them, and these are used."""
+    script = """if True:
+        import sys
+        from normata.console.pages import environment
+        print(*(environment().get_template(name).filename for name in sys.argv[1:]), sep="\\n")"""
+    names = environment().list_templates()
+    printed = subprocess.run(
+        [str(programs / "python"), "-c", script, *names],
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    files = printed.splitlines()
+    assert len(files) == len(names)
+    assert [file for file in files if "/normata/console/compiled/" not in file] == []
 
 
 def test_the_console_opens(console: httpx2.Client) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BaseLoader, ChoiceLoader, Environment, FileSystemLoader, ModuleLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
@@ -23,6 +23,7 @@ from normata.identity.preferences import Preferences
 from normata.identity.sessions.sessions import Visitor
 
 _TEMPLATES = Path(__file__).with_name("templates")
+COMPILED = Path(__file__).with_name("compiled")  # a wheel has the templates there as Python
 _COMPONENTS = ("basics", "layout", "tables", "forms")
 ZONE_COOKIE = "normata-zone"  # set by app.js; it is no secret, and nothing depends on it
 _METHODS = frozenset(dir(dict))
@@ -78,11 +79,21 @@ class Components:
                     setattr(self, macro, made)
 
 
+def _loader() -> BaseLoader:
+    sources = FileSystemLoader(_TEMPLATES)
+    return ChoiceLoader([ModuleLoader(COMPILED), sources]) if COMPILED.is_dir() else sources
+
+
+def compile_templates(folder: Path) -> None:
+    """Write all templates into a folder as Python, which each worker would otherwise make of each at its first use."""
+    environment().compile_templates(folder, zip=None, ignore_errors=False)
+
+
 @cache  # compiling a template takes longer than rendering ten pages
 def environment() -> Environment:
     """The environment of all templates, with the globals ``ui`` (the components) and ``pictures``."""
     templates = _Templates(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=_loader(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -270,8 +270,8 @@ async def control_page(
     if assessment is not None:
         about["listTasks"] = {"controlCoverageId": assessment["id"], "limit": "100"}
     api_queries = [ApiQuery(name, query) for name, query in about.items()]
-    said = ApiQuery("listControlEvents", {"limit": str(_MAX_HISTORY)}, id=control_id)
-    *answers, history = await page_request.ask(*api_queries, *([reworded] if reworded else []), said)
+    events = ApiQuery("listControlEvents", {"limit": str(_MAX_HISTORY)}, id=control_id)
+    *answers, history = await page_request.ask(*api_queries, *([reworded] if reworded else []), events)
     found = dict(zip(about, answers, strict=False))
     refused = refusal or setting_aside.refusal
     return page_request.page(
