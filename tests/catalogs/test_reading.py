@@ -371,6 +371,7 @@ def published(catalogs: Path) -> list[Path]:
     return sorted([*(catalogs / "ciso-assistant").iterdir(), *(catalogs / "oscal").glob("*catalog*")])
 
 
+@pytest.mark.long
 def test_everything_published_is_read_and_read_alike_again(catalogs: Path) -> None:
     paths = published(catalogs)
     rows = read(paths)

@@ -81,6 +81,7 @@ def test_every_row_of_every_table_moves(
     assert again.read_bytes() == path.read_bytes()
 
 
+@pytest.mark.long
 def test_a_moved_log_is_still_the_one_of_an_old_checkpoint(
     normata: Run, folder: Path, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ def test_the_demo_and_an_import_are_told_by_their_commands(normata: Run, folder:
     assert found[1]["counts"]["controls"] == {"inserted": 2, "updated": 0}
 
 
+@pytest.mark.long
 def test_new_events_are_followed_until_interrupted(normata: Run, folder: Path, database_url: str) -> None:
     """Each once, sealed or not yet, in the order in which they come."""
     following = Normata(
@@ -106,6 +107,7 @@ def test_new_events_are_followed_until_interrupted(normata: Run, folder: Path, d
         following.wait()
 
 
+@pytest.mark.long
 def test_a_closed_pipe_is_no_traceback(normata: Run, folder: Path, sqlite_url: str) -> None:
     labels = [{"id": f"label-{number}", "organizationId": ALPHA, "name": "x" * 400} for number in range(500)]
     assert normata("load", bundle_file(folder, {"labels": labels}), "--database", sqlite_url).code == 0

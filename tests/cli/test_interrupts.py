@@ -121,6 +121,7 @@ def test_an_interrupted_load_changes_all_or_nothing(database_url: str, folder: P
     assert 130 in codes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_server_that_only_just_starts_ends_in_order(sqlite_url: str, workers: int) -> None:
     """Ctrl-C goes to all processes, also to workers that do not handle it yet."""

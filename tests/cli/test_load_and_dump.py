@@ -89,6 +89,7 @@ def test_dump_names_the_organization_by_id_or_slug(normata: Run, database_url: s
     assert [row["id"] for row in json.loads(by_id.out)["organizations"]] == [ALPHA]
 
 
+@pytest.mark.long
 def test_dump_of_one_of_several_must_say_which(normata: Run, database_url: str, folder: Path) -> None:
     assert failed(normata("dump", "--database", database_url)) == "name an organization: there is alpha, beta"
     told = failed(normata("dump", "gamma", "--database", database_url))

@@ -102,6 +102,7 @@ def test_a_full_disk_is_a_failure_told_in_a_sentence(database_url: str) -> None:
     assert [line[:9] for line in done.stderr.splitlines()] == ["normata: "]
 
 
+@pytest.mark.long
 @on_sqlite
 def test_a_dump_is_utf_8_whatever_the_locale(database_url: str) -> None:
     environment = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}

@@ -147,6 +147,7 @@ def test_an_argument_that_is_no_text(normata: Run) -> None:
 # --- Which database
 
 
+@pytest.mark.long
 def test_the_option_beats_the_environment_beats_the_default(
     normata: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_a_progress_bar_takes_no_name_for_markup(folder: Path) -> None:
     assert "\x1b[2J" not in shown
 
 
+@pytest.mark.long
 def test_a_load_shows_its_progress_on_a_terminal(folder: Path) -> None:
     rows = [{"id": str(number), "name": "x"} for number in range(5_000)]
     code, shown = on_terminal("load", bundle_file(folder, {"organizations": rows}))

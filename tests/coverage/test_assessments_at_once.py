@@ -98,6 +98,7 @@ def effective(items: Sequence[Json]) -> dict[str, str]:
     return {item["control"]["id"]: item["effectiveCoverageStatus"] for item in items}
 
 
+@pytest.mark.long
 def test_the_result_is_one_of_the_two_orders(pair: Pair, database: Database) -> None:
     """All statuses are one client's, the last one's; what only one says, stays."""
     for turn in range(ROUNDS):

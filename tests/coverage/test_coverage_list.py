@@ -21,6 +21,7 @@ _VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("database_url", "several"), [("sqlite", 3), ("postgresql", 2)], indirect=["database_url"])
 @pytest.mark.parametrize(
     ("few", "farthest"), [(1_000, 1_000), (0, 1_000), (0, 0)], ids=["by ids", "from the beginning", "among all"]

@@ -178,6 +178,7 @@ def is_mandatory(control: str) -> bool:
     return int(control.rpartition(".")[2]) % 2 == 0 if control[-1].isdigit() else False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1, 3])
 @on_both
 def test_it_says_what_then_happens(alpha: Stating, database: Database, seed: int) -> None:

@@ -243,6 +243,7 @@ def test_a_change_that_makes_no_difference_reads_the_neighbours_alone() -> None:
     assert graph.read == {"c24", "c25", "c26"}
 
 
+@pytest.mark.long
 def test_where_everything_hangs_together_a_change_still_reads_little() -> None:
     """Hundreds of controls that are nearly all FULL by one another, in circles without number."""
     rng = random.Random(9)  # noqa: S311 - the same graph every time

@@ -37,6 +37,7 @@ def test_content_can_go_while_its_leaf_stays(log: Log) -> None:
     assert "lost its content, and no event records an erasure" in told
 
 
+@pytest.mark.long
 @on_both
 def test_content_that_a_signed_event_tells_of_is_erased(log: Log) -> None:
     """But only what it tells of, and only of the same log."""

@@ -147,6 +147,7 @@ def test_the_owner_of_the_tables_is_warned_of(owner_url: str) -> None:
     assert f"a member of {role} only" in warning
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("inherits", ["INHERIT", "NOINHERIT"])
 def test_who_may_act_as_the_owner_is_warned_of(postgres: Server, owner_url: str, inherits: str) -> None:
     owner, name = name_of(owner_url), f"normata_login_{uuid4().hex[:12]}"
@@ -177,6 +178,7 @@ def test_serve_says_so_on_standard_error_and_in_the_log(postgres_url: str, tmp_p
     assert (event["level"], event["reason"]) == ("warning", sentence.removeprefix("warning: "))
 
 
+@pytest.mark.long
 def test_serve_says_nothing_of_the_weak_login(weak_url: str, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in said(weak_url, tmp_path)]
     assert "serving" in {line["event"] for line in lines}

@@ -197,6 +197,7 @@ def test_a_column_more_or_an_index_less_is_a_difference(postgres_url: str) -> No
     assert found == {"remove_column", "add_index", "modify_type"}
 
 
+@pytest.mark.long
 def test_a_lock_that_somebody_holds_stops_it_in_time(postgres_url: str) -> None:
     """A reader's is enough. Nothing has been changed then, and the next try succeeds."""
     with session(postgres_url) as holder, session(postgres_url) as admin, closing(open_url(postgres_url)) as database:

@@ -62,6 +62,7 @@ def load(url: str, document: dict[str, list[dict[str, Any]]]) -> None:
         world.load(database, document)
 
 
+@pytest.mark.long
 def test_a_token_that_another_process_makes_is_good_at_once(base: str, url: str) -> None:
     new_client = clients(base, new_token(url, "viewer"))
     with ExitStack() as stack:

@@ -173,6 +173,7 @@ def test_an_audit_event_tells_who_restored_what(shared: Served, kind: type[Resto
         "token_id": used["id"],
         "request_id": "chain-of-services.7",
         "body": event["body"],
+        "control_id": None,
     }
     assert json.loads(event["body"])["after"]["archivedAt"] is None
 

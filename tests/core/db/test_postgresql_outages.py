@@ -67,6 +67,7 @@ def test_the_server_stops_and_returns(cluster: Cluster, url: str, mode: str) -> 
         assert (writes(service), looks_up(service)) == ("label-alpha", ANSWER)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_restart_between_calls_costs_nobody_an_answer(cluster: Cluster, url: str, mode: str) -> None:
     def characteristics(transaction: Transaction) -> tuple[str, str, str]:
@@ -103,6 +104,7 @@ def test_a_service_that_begins_without_a_server(cluster: Cluster, url: str) -> N
 # --- The server is there, and does not answer
 
 
+@pytest.mark.long
 def test_the_server_freezes_and_thaws(cluster: Cluster, url: str) -> None:
     with closing(Service(url, timeout=1, pool_size=2)) as service:
         assert reads(service) == 1
@@ -169,6 +171,7 @@ class Listener:
         self._socket.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("manner", ["silent", "closing", "talking"])
 @pytest.mark.parametrize("options", ["", "?sslmode=disable"])
 def test_something_that_is_no_server(manner: str, options: str) -> None:

@@ -83,6 +83,7 @@ def ready(service: Service) -> None:
 # --- A primary that does not commit
 
 
+@pytest.mark.long
 def test_a_silent_standby_stops_changes_and_not_lists(clusters: tuple[Cluster, Cluster], url: str) -> None:
     with closing(Service(url, timeout=1, pool_size=4)) as service:
         ready(service)

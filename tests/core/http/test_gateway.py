@@ -58,6 +58,7 @@ def test_spellings_of_one_address(path: str, shared: Served) -> None:
     assert (answer.status_code, answer.content) == (200, plain.content)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", SERVICE)
 def test_service_addresses_need_no_token(path: str, shared: Served) -> None:
     for address in (path, path.rstrip("/")):

@@ -132,6 +132,7 @@ async def _event() -> asyncio.Event:
     return asyncio.Event()
 
 
+@pytest.mark.long
 @on_both
 def test_reports_of_one_wait_and_are_refused_while_all_else_goes_on(
     database_url: str, monkeypatch: pytest.MonkeyPatch

@@ -54,6 +54,7 @@ def made_from(client: httpx2.Client, forwarded: list[str]) -> str:
     return address
 
 
+@pytest.mark.long
 @on_sqlite
 @pytest.mark.parametrize(
     ("forwarded", "address"),

@@ -157,6 +157,7 @@ def test_an_outsider_cannot_tell_what_exists(service: Served, who: str) -> None:
     assert stored.everything(service.database) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("database_url", "user", "home", "away"),
     [("sqlite", "foreigner", BETA, ALPHA), ("sqlite", "owner", ALPHA, BETA), ("postgresql", "owner", ALPHA, BETA)],

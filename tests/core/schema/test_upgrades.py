@@ -189,6 +189,7 @@ def test_what_an_older_schema_holds_is_what_a_fresh_load_makes(
             assert response.is_success, response.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("old_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_least_that_a_reference_needs(old: Database) -> None:
@@ -276,6 +277,7 @@ def about_coverage(database: Database) -> list[tuple[str, str]]:
     return sorted((row["user_id"], row["type"]) for row in rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("old_url", ["sqlite", "postgresql"], indirect=True)
 @pytest.mark.parametrize("version", ["20261122_13", "20261124_11"])
 def test_conflicts_are_stored_by_the_upgrade_and_are_no_news(old: Database, fresh: Database, version: str) -> None:
@@ -315,6 +317,7 @@ def test_conflicts_are_stored_by_the_upgrade_and_are_no_news(old: Database, fres
     assert world.BETA not in {row["organization_id"] for row in stored.rows(old, Notification, type=once[0][1])}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("old_url", ["sqlite", "postgresql"], indirect=True)
 @pytest.mark.parametrize("version", ["20261122_13"])
 @pytest.mark.parametrize("dry_run", [False, True])

@@ -59,9 +59,27 @@ class Known(NamedTuple):
 
 async def find(database: Database, person: Person) -> Known:
     """The user of a person, or the one that they may become. Raises SignInRefused, and Unavailable."""
+    try:
+        return await _connected(database, person) or await _to_connect(database, person)
+    except SignInRefused:
+        # Another tab of theirs may have signed them in between these reads.
+        known = await _connected(database, person)
+        if known is None:
+            raise
+        return known
+
+
+async def _connected(database: Database, person: Person) -> Known | None:
+    """The user that the person is connected with, null for none."""
     invited = await _invitations(database, person)
     for row in await database.look_up(IDENTITY_LOOKUP, person.issuer, person.subject):
         return _known(row, row.identity_id, invited)
+    return None
+
+
+async def _to_connect(database: Database, person: Person) -> Known:
+    """The user that the person may be connected with."""
+    invited = await _invitations(database, person)
     if person.email is None:
         raise SignInRefused("email_not_verified")
     for row in await database.look_up(ADDRESS_LOOKUP, email_key(person.email), person.issuer):

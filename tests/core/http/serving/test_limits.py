@@ -26,6 +26,7 @@ def ask(server: Processes, count: int, headers: dict[str, str]) -> list[httpx2.R
         return [asking.get(f"{server.address}{PAGE}") for _ in range(count)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_workers_share_a_quota(serve: Serve, make_token: MakeToken) -> None:
     headers = {"Authorization": f"Bearer {make_token('viewer')}"}
@@ -40,6 +41,7 @@ def test_workers_share_a_quota(serve: Serve, make_token: MakeToken) -> None:
     assert 2 <= bad[401] <= 6
 
 
+@pytest.mark.long
 @on_both
 def test_workers_and_servers_count_attempts_to_sign_in_together(serve: Serve) -> None:
     """Whichever process takes an attempt, the fourth within a minute is refused."""

@@ -48,6 +48,7 @@ def events(database: Database) -> Counter[str]:
     return Counter(row["entity_id"] for row in stored.events(database))
 
 
+@pytest.mark.long
 @on_both
 @pytest.mark.parametrize("workers", [1, 4])
 def test_of_many_at_once_exactly_one_restores_each_record(
@@ -100,6 +101,7 @@ def test_a_token_revoked_elsewhere_is_refused_at_once_by_all_workers(
     assert token not in server.log + revoked.stdout + revoked.stderr
 
 
+@pytest.mark.long
 @on_both
 def test_what_was_acknowledged_survives_kill_9(
     serve: Serve, database: Database, database_url: str, make_token: MakeToken

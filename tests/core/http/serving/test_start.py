@@ -16,6 +16,7 @@ from tests.core.http.serving.processes import Serve, run, run_here
 from tests.server import PLAIN, reserved_port
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1"])
 def test_it_listens_on_a_name_or_an_address(serve: Serve, host: str) -> None:
     if host == "::1":
@@ -36,6 +37,7 @@ def test_each_line_of_the_log_is_json_and_the_first_says_where_it_serves(serve: 
     assert "request" in {line["event"] for line in lines}
 
 
+@pytest.mark.long
 def test_in_text_the_first_line_is_a_sentence(serve: Serve) -> None:
     server = serve(1, installed=True, NORMATA_LOG_FORMAT="text")
     first = server.log.splitlines()[0]
