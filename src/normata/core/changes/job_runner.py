@@ -120,9 +120,10 @@ class JobRunner:
 
     async def _round(self) -> None:
         if time.monotonic() >= self._find_after:
-            # Spread out, so that processes that start together do not search at the same time.
-            self._find_after = time.monotonic() + _FIND_EVERY * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
             await self.find()
+            # From the end of a search, so that jobs are done however long it takes. Spread out, so that processes that
+            # start together do not search at the same time.
+            self._find_after = time.monotonic() + _FIND_EVERY * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
         await self.do_due(self._find_after)
 
     async def _claimed(self, most: int) -> list[DueJob]:
