@@ -68,7 +68,7 @@ def test_a_framework_is_uploaded_and_the_file_is_chosen_once(open_page: Open, wi
     )
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("row", name="Controls")).to_have_text(re.compile(r"2\s*0\s*0"))
-    page.get_by_role("button", name="Import").click()
+    page.get_by_role("button", name="Import", exact=True).click()
     expect(page.get_by_role("status")).to_have_text("The file was imported.")
     expect(page.get_by_role("heading", level=1)).to_have_text("Docks")
     page.get_by_role("button", name="Adopt Docks").click()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -25,7 +25,7 @@ from tests.world import ALPHA as ALPHA_ID
 _OPERATIONS = {operation.operation_id for operation in OPERATIONS}
 _OF_KINDS = {one.operation_id for one in OPERATIONS if one.path.split("/")[1] in KINDS}
 _ROUTES = [page.path for page in PAGES if page.get is not None]
-_MOST = 2  # addresses of one route
+_MOST = 1  # addresses of one route with the same filters, and forms of one sort
 _PREFIX = "/app/{organization}/"
 
 
@@ -128,6 +128,16 @@ def _visited(browser: Browser) -> Iterator[tuple[str, Parsed]]:
 def _route_of(path: str) -> str:
     found = [route for route in _ROUTES if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(route)), path)]
     return min(found, key=lambda route: (route.count("{"), route), default=path)
+
+
+def _few_alike(forms: Iterable[Form]) -> Iterator[Form]:
+    """Some forms of each sort: rows of a list have the same one."""
+    counts: Counter[Any] = Counter()
+    for form in forms:
+        sort = _route_of(form.action.removeprefix(ALPHA)), tuple(form.fields), tuple(form.buttons)
+        counts[sort] += 1
+        if counts[sort] <= _MOST:
+            yield form
 
 
 def _send(browser: Browser, form: Form, depth: int = 2) -> None:
