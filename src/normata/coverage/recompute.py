@@ -80,13 +80,9 @@ def bring_up_to_date(unit: UnitOfWork, organization_id: str, touched: Touched) -
     all coverage is computed again.
     """
     lock_coverage(unit, organization_id)
-    try:
-        moved = _moved(unit, organization_id, touched)
-    except GraphTooLarge:
-        return recompute(unit, organization_id, reassessed=touched.assessed)
-    for most in _limits(unit, organization_id):
+    for most in _limits(unit, organization_id, touched):
         try:
-            found = _differences_by(unit, organization_id, touched, moved, most)
+            found = _differences_by(unit, organization_id, touched, most)
         except GraphTooLarge:
             continue
         count = _store(unit, organization_id, found.changes, found.before, touched.assessed)
@@ -95,25 +91,19 @@ def bring_up_to_date(unit: UnitOfWork, organization_id: str, touched: Touched) -
     return recompute(unit, organization_id, reassessed=touched.assessed)
 
 
-def _moved(unit: UnitOfWork, organization_id: str, touched: Touched) -> set[str]:
-    """The controls that count for other groups than before. Those that begin or stop to apply are marked."""
-    if not (touched.controls or touched.decided or touched.frameworks):
-        return set()
-    most = _most(unit, organization_id)
-    moved = {*touched.controls, *_controls_of(unit, touched.frameworks, most)}
-    return moved | settle(unit, organization_id, {*moved, *touched.decided}, most)
+def _limits(unit: UnitOfWork, organization_id: str, touched: Touched) -> Iterator[int]:
+    """How many controls an update may touch.
 
-
-def _limits(unit: UnitOfWork, organization_id: str) -> Iterator[int]:
-    """How many controls an update may touch: few at first, since most touch few, and to count all is a statement."""
-    yield _LEAST
-    most = _most(unit, organization_id)
-    if most > _LEAST:
+    Most assessments touch few, so few are tried first: to count what is adopted is a statement. Whatever else changes
+    is tried once, since to find what it moves takes more than that.
+    """
+    moves = bool(touched.controls or touched.decided or touched.frameworks)
+    if not moves:
+        yield _LEAST
+    adopted = unit.scalar(_ADOPTED_CONTROLS, {"organization": organization_id}) or 0
+    most = max(_LEAST, adopted // 4)
+    if moves or most > _LEAST:
         yield most
-
-
-def _most(unit: UnitOfWork, organization_id: str) -> int:
-    return max(_LEAST, (unit.scalar(_ADOPTED_CONTROLS, {"organization": organization_id}) or 0) // 4)
 
 
 class _Differences(NamedTuple):
@@ -124,9 +114,10 @@ class _Differences(NamedTuple):
     candidates: list[Candidate]
 
 
-def _differences_by(
-    unit: UnitOfWork, organization_id: str, touched: Touched, moved: Collection[str], most: int
-) -> _Differences:
+def _differences_by(unit: UnitOfWork, organization_id: str, touched: Touched, most: int) -> _Differences:
+    moved = {*touched.controls, *_controls_of(unit, touched.frameworks, most)}
+    if moved or touched.decided:
+        moved |= settle(unit, organization_id, {*moved, *touched.decided}, most)
     reassessed = {*touched.assessed, *touched.lapsed}
     view = View(StoredGraph(unit, organization_id), most)
     changes = update(view, reassessed=reassessed, moved=moved, rematched=touched.matches)

@@ -59,27 +59,26 @@ class Known(NamedTuple):
 
 async def find(database: Database, person: Person) -> Known:
     """The user of a person, or the one that they may become. Raises SignInRefused, and Unavailable."""
+    invited = await _invitations(database, person)
     try:
-        return await _connected(database, person) or await _to_connect(database, person)
+        return await _connected(database, person, invited) or await _to_connect(database, person, invited)
     except SignInRefused:
         # Another tab of theirs may have signed them in between these reads.
-        known = await _connected(database, person)
+        known = await _connected(database, person, await _invitations(database, person))
         if known is None:
             raise
         return known
 
 
-async def _connected(database: Database, person: Person) -> Known | None:
+async def _connected(database: Database, person: Person, invited: Sequence[Any]) -> Known | None:
     """The user that the person is connected with, null for none."""
-    invited = await _invitations(database, person)
     for row in await database.look_up(IDENTITY_LOOKUP, person.issuer, person.subject):
         return _known(row, row.identity_id, invited)
     return None
 
 
-async def _to_connect(database: Database, person: Person) -> Known:
-    """The user that the person may be connected with."""
-    invited = await _invitations(database, person)
+async def _to_connect(database: Database, person: Person, invited: tuple[Any, ...]) -> Known:
+    """The user that the person may be connected with, or becomes. Raises SignInRefused."""
     if person.email is None:
         raise SignInRefused("email_not_verified")
     for row in await database.look_up(ADDRESS_LOOKUP, email_key(person.email), person.issuer):
