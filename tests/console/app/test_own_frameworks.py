@@ -109,7 +109,8 @@ def test_a_table_takes_the_name_of_its_file_and_is_adopted_with_its_import(peopl
     form = next(form for form in Parsed(preview).forms if form.fields.get("previewed"))
     assert form.fields["name"] == "Dock rules 2026"
     assert [value for _, value in form.buttons] == ["adopt", "import", "preview"]
-    answer = _send(admin, **form.fields | {"step": "adopt"})
+    fields: dict[str, Any] = form.fields
+    answer = _send(admin, **fields | {"step": "adopt"})
     place = answer.headers["location"]
     assert re.fullmatch(rf"{ALPHA}frameworks/[^/]+/\?done=imported_and_adopted", place), answer.text[:500]
     page = text_of(admin.get(place))
