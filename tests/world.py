@@ -28,6 +28,7 @@ from normata.records.base import Restorable
 from normata.records.kinds import Task
 from normata.tables import Table
 from normata.wiring import changes_of
+from tests.soa_versions.rows import version_rows
 
 ALPHA, BETA = "org-alpha", "org-beta"
 ROLES = ("owner", "admin", "editor", "auditor", "viewer")
@@ -88,6 +89,10 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
         ],
         **_catalogs(),
         "savedViews": [_view(organization_id, number) for organization_id in (ALPHA, BETA) for number in (1, 2)],
+        "soaVersions": [
+            *version_rows(ALPHA, "fw-own", "member-owner"),
+            *version_rows(BETA, "fw-foreign", RESPONSIBLE[BETA]),
+        ],
         "notifications": [_notification(number) for number in range(12)] + _other_notifications(),
         **{kind.path: _records(kind) for kind in Restorable.kinds},
     }
@@ -108,14 +113,9 @@ def invitations() -> list[dict[str, Any]]:
 
 def tokens() -> list[dict[str, Any]]:
     """A token of each member, narrowed to the organization. Nobody can use it, because its digest is of no token."""
-    members = [
-        *(((f"token-{role}", f"user-{role}", ALPHA)) for role in ROLES),
-        ("token-foreigner", "user-foreigner", BETA),
-        *(
-            (f"token-robot-{organization_id}", f"robot-{organization_id}", organization_id)
-            for organization_id in (ALPHA, BETA)
-        ),
-    ]
+    members = [(f"token-{role}", f"user-{role}", ALPHA) for role in ROLES]
+    members += [("token-foreigner", "user-foreigner", BETA)]
+    members += [(f"token-robot-{owner}", f"robot-{owner}", owner) for owner in (ALPHA, BETA)]
     return [
         {"id": token_id, "userId": user_id, "organizationId": organization_id, "name": f"Name of {token_id}"}
         for token_id, user_id, organization_id in members

@@ -80,6 +80,23 @@ class InUse(DomainError):
         self.conflicting_id = conflicting_id
 
 
+class WrongState(DomainError):
+    """Its state does not allow this; ``state`` is the state, ``allowed`` has those that would."""
+
+    message = "Its state does not allow this."
+
+    def __init__(self, state: str = "APPROVED", allowed: Sequence[str] = ("DRAFT",)) -> None:
+        super().__init__(f"It is {state}, and this takes the state {' or '.join(allowed)}.")
+        self.state = state
+        self.allowed = tuple(allowed)
+
+
+class FilesErased(DomainError):
+    """Its files were erased with a person whom they named; their hashes and events remain."""
+
+    message = "Its files were erased with a person whom they named; their hashes and events remain."
+
+
 class NothingToUndo(DomainError):
     """All that the change did was changed again since."""
 

@@ -41,6 +41,7 @@ from normata.records.responsibilities import operations as responsibilities
 from normata.records.search import operations as every_kind
 from normata.reports import operations as reports
 from normata.retention.forgetting import FORGETTING_WRITES, NEXT_USERS
+from normata.soa_versions import operations as soa_versions
 from normata.tables import Table
 from normata.views import operations as views
 from normata.wiring import JOB_TYPES, SUBSCRIBERS
@@ -56,6 +57,7 @@ OPERATIONS: tuple[Operation, ...] = (
     undo.OPERATION,
     *explanation.OPERATIONS,
     *reports.OPERATIONS,
+    *soa_versions.OPERATIONS,
     *notifications.OPERATIONS,
     *due.OPERATIONS,
     *events.OPERATIONS,

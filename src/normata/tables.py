@@ -15,11 +15,12 @@ from normata.identity import sign_in_model as _sign_in
 from normata.notifications import model as _notifications
 from normata.records import archiving as _archiving
 from normata.records import kinds as _records
+from normata.soa_versions import model as _soa_versions
 from normata.views import model as _views
 
 __all__ = ["Table"]
 
 _modules = (
     *(_archiving, _baselines, _events, _frameworks, _idempotency, _identity, _jobs),
-    *(_notifications, _records, _revisions, _short_ids, _sign_in, _upgrades, _views, _wordings),
+    *(_notifications, _records, _revisions, _short_ids, _sign_in, _soa_versions, _upgrades, _views, _wordings),
 )

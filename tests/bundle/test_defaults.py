@@ -24,6 +24,7 @@ from normata.records.base import Restorable
 from normata.records.kinds import Label, Policy, RecordCategory, Task, Vendor
 from tests import mostly_sqlite, world
 from tests.databases import change, on_both, tamper
+from tests.soa_versions.rows import version_row
 from tests.world import ALPHA, BETA, EARLIER
 
 database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
@@ -77,6 +78,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "frameworkAdoptions": {"id": "new", "organizationId": ALPHA, "frameworkId": "fw-star"},
     "controlCoverages": {"id": "new", "organizationId": ALPHA, "controlId": "sun.A.8"},
     "notifications": {"id": "new", "organizationId": ALPHA, "userId": "user-editor"},
+    "soaVersions": version_row(ALPHA, "fw-sun", "member-owner") | {"id": "new"},
     "savedViews": {"id": "new", "organizationId": ALPHA, "userId": "user-editor", "kind": "tasks", "name": "Mine"},
     "accessTokens": {"id": "new", "userId": "user-editor", "digest": "0" * 64, "scope": "read"},
     "auditEvents": {
@@ -104,6 +106,7 @@ OPTIONAL_ELSEWHERE = {
         "createdBy", "applicabilityPrefix",
     },
     "controls": {"parentId", "purpose", "description"},
+    "soaVersions": {"approvedAt", "erasedAt", "pdfFile", "pdfSha256", "scope", "supersededAt"},
     "controlWordings": {"description", "version", "validFrom", "staleSince"},
     "baselines": {"organizationId", "version", "description"},
     "baselineControls": {"retiredAt"},

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normata.events.keys import BadNote, KeyUnusable, Signer, origin_of, read_note, require_signed
-from normata.events.merkle import EMPTY_ROOT, Checkpoint, Frontier, leaf_hash
+from normata.events.merkle import EMPTY_ROOT, Checkpoint, Frontier, inclusion_path, leaf_hash, root_by
 
 
 def tree_hash(leaves: list[bytes]) -> bytes:
@@ -125,6 +125,25 @@ def test_what_is_no_verifier_key_is_told(signer: Signer, key: str) -> None:
 def test_what_is_no_checkpoint_is_told(text: str) -> None:
     with pytest.raises(BadNote):
         read_note(text)
+
+
+def test_every_leaf_of_every_small_tree_has_one_proof() -> None:
+    """And none of another length, nor of another place, leads to the same root (RFC 9162, section 2.1.3)."""
+    leaves = [leaf_hash(str(number)) for number in range(18)]
+
+    def root_of(start: int, end: int) -> str:
+        frontier = Frontier()
+        for leaf in leaves[start:end]:
+            frontier.append(leaf)
+        return frontier.root
+
+    for size in range(1, len(leaves) + 1):
+        for number in range(size):
+            path = inclusion_path(number, size, root_of)
+            assert root_by(leaves[number], number, size, path) == root_of(0, size)
+            assert root_by(leaves[number], number, size, [*path, leaves[0]]) is None
+            assert root_by(leaves[number], number, size, path[:-1]) is None or not path
+            assert root_by(leaves[number], number + 1, size, path) != root_of(0, size)
 
 
 # --- The key

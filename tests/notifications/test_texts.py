@@ -22,6 +22,7 @@ from normata.notifications.subscriber import RULES
 from normata.notifications.texts import ENGLISH
 from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
+from normata.soa_versions.model import SoaVersion
 from tests.databases import change, open_url
 from tests.served import Served
 from tests.world import ALPHA
@@ -49,6 +50,8 @@ def changes() -> Iterator[Change]:
         for date in due_dates():
             for which in WHICHES if date.kind is kind else ():
                 yield Reminded("remind", kind, ALPHA, "row", row, row, what=date.column, which=which)
+    version = {"id": "row", "title": "For the audit", "approver_id": "member-viewer"}
+    yield Change("create", SoaVersion, ALPHA, "row", version)
     assessment = {"control_id": "sun.A.1", "owner_id": "member-viewer", "review_by": "2026-11-20T00:00:00.000Z"}
     yield Change("assess", ControlCoverage, ALPHA, "say-sun.A.1", assessment)
     for which in WHICHES:

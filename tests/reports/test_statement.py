@@ -130,7 +130,7 @@ def test_all_formats_say_the_same_row_by_row(ask: Ask, audited: Served) -> None:
     start = cells.index(TITLES)
     facts = {row[0]: row[1] for row in cells[: start - 1]}
     assert (facts["Organization"], facts["Scope"], facts["Version"], facts["Date"]) == ("Alpha", SCOPE, "", now()[:10])
-    assert (facts["Approved by"], str(report["log"]["size"]) in facts["Log of events"]) == ("", True)
+    assert (facts["Approver"], str(report["log"]["size"]) in facts["Log of events"]) == ("", True)
     assert cells[start:] == [[cell.removeprefix("'") for cell in row] for row in rows]
     sheet = book.worksheets[0]
     layout = sheet.page_setup

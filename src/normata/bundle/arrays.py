@@ -17,6 +17,7 @@ from normata.frameworks.wording_model import ControlWording
 from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
+from normata.soa_versions.model import SoaVersion
 from normata.tables import Table
 from normata.views.model import SavedView
 
@@ -40,6 +41,7 @@ _TABLES: tuple[type[Table], ...] = (
     SetAsideMatch,
     Notification,
     SavedView,
+    SoaVersion,
     *Restorable.kinds,
     *OPERATORS_OWN,
 )

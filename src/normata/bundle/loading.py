@@ -25,6 +25,8 @@ from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Fra
 from normata.frameworks.rules import RULES, count_controls, retirements
 from normata.identity.memberships import fault_owners_that_end
 from normata.identity.model import Membership
+from normata.soa_versions.model import SoaVersion
+from normata.soa_versions.versions import check_loaded
 from normata.tables import Table
 
 Progress = Callable[[str, int, int], None]
@@ -54,7 +56,7 @@ def load(
     make_valid(
         unit,
         groups,
-        own_rules={**RULES, Membership: fault_owners_that_end},
+        own_rules={**RULES, Membership: fault_owners_that_end, SoaVersion: check_loaded},
         buffer=buffer.put,
         refused=refused,
         stamped=("last_sync_at",) if sync else (),

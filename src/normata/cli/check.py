@@ -29,6 +29,7 @@ from normata.identity.openid import groups
 from normata.identity.openid.configuration import Configuration
 from normata.operations import SECURITY
 from normata.settings import Settings
+from normata.soa_versions.checking import version_faults
 from normata.tables import Table
 
 Report = Callable[[str, int, int], None]  # the step, its progress and its total; 0 if unknown
@@ -68,13 +69,14 @@ def faults(
     """All faults, a sentence each, found in one transaction.
 
     These are faults that the database itself finds (damage, broken references, wrong policies and grants), wrong stored
-    coverage and counts, events that are not as they were sealed, and jobs that fail repeatedly. ``signer`` has the key
-    of the events. Raises KeyUnusable.
+    coverage and counts, events and versions that are not as they were sealed, and jobs that fail repeatedly.
+    ``signer`` has the key of the events. Raises KeyUnusable.
     """
     yield from database.faults(transaction, Table.metadata, security)
     yield from _coverage_faults(database, transaction, transaction.scalars(_ORGANIZATION_IDS))
     yield from _count_faults(database, transaction)
     yield from event_faults(transaction, signer)
+    yield from version_faults(transaction)
     yield from _job_faults(transaction)
 
 
@@ -95,6 +97,7 @@ def look_at_everything(database: Database, settings: Settings, signer: Signer, r
         coverage = _each_batch(pool, organizations, report)
         counts = pool.submit(_count_faults_of)
         unsealed = pool.submit(_unsealed_faults_of)
+        versions = pool.submit(_version_faults_of)
         # At the end, since seals must be checked one after the other.
         seals = database.read_now(lambda transaction: _seals(transaction, {}, report))
         for one in seals:
@@ -103,7 +106,9 @@ def look_at_everything(database: Database, settings: Settings, signer: Signer, r
         before = [*stored.result(), *(fault for some in coverage for fault in some.result()), *counts.result()]
         found = database.read_now(lambda transaction: list(log_faults(transaction, seals, contents, signer)))
         jobs = database.read_now(lambda transaction: list(_job_faults(transaction)))
-        return Findings([*before, *found, *unsealed.result(), *jobs], seals, sum(one.end for one in seals))
+        return Findings(
+            [*before, *found, *unsealed.result(), *versions.result(), *jobs], seals, sum(one.end for one in seals)
+        )
 
 
 def look_quickly(
@@ -225,6 +230,10 @@ def _count_faults_of(database: Database, transaction: Transaction) -> list[str]:
 
 def _unsealed_faults_of(_database: Database, transaction: Transaction) -> list[str]:
     return list(unsealed_faults(transaction))
+
+
+def _version_faults_of(_database: Database, transaction: Transaction) -> list[str]:
+    return list(version_faults(transaction))
 
 
 def _contents_of(_database: Database, transaction: Transaction, part: Part) -> Contents:

@@ -32,6 +32,13 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
         bool,
         typer.Option("--keep-name", help="Keep the name in texts, where it may mean others; remove only the address."),
     ] = False,
+    also_documents: Annotated[
+        bool,
+        typer.Option(
+            "--also-documents",
+            help="Also remove the files of versions that name them. Hashes and events stay.",
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List where the person is named; change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     database: DatabaseOption = None,
@@ -40,7 +47,9 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
 
     Their account, memberships, tokens, sessions, passwords and passkeys end immediately. In texts that others have
     written, `[erased]` replaces the address, and a name of two words or more. Events that name the person lose their
-    content, and can still be verified. Existing backups and dumps do not change.
+    content, and can still be verified. Files of versions of the statement of applicability are records that law demands
+    to keep, so they stay and are listed, unless --also-documents says otherwise. Existing backups and dumps do not
+    change.
     """
     from normata.erasure.erasing import erase
     from normata.erasure.person import ErasureRequest
@@ -48,12 +57,12 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
     from normata.events.sealing import seal_all_now
 
     signer = Signer(settings_with(database_url=database).event_key_file)
-    erasure_request = ErasureRequest(who, tuple(also or ()), keep_name)
+    erasure_request = ErasureRequest(who, tuple(also or ()), keep_name, also_documents)
     with opened(database, create=False) as source:
         if dry_run or not yes:
             person, found = _looked_up(source, erasure_request)
             if dry_run:
-                _list(person, found)
+                _list(person, found, also_documents=also_documents)
                 return
             _ask(erasure_request, person, found)
         seal_all_now(source)  # seal the events before their content is erased
@@ -74,12 +83,14 @@ def _looked_up(source: Database, erasure_request: ErasureRequest) -> tuple[Perso
     return source.read_now(work)
 
 
-def _list(person: Person, found: Survey) -> None:
+def _list(person: Person, found: Survey, *, also_documents: bool) -> None:
     """Print a line for each row to delete or change: the action, the key, and the columns that name the person."""
     for place in found.own:
         _print("delete", place)
     for place in found.places:
         _print("delete" if place.table.transient else "change", place)
+    for place in found.documents:
+        _print("delete" if also_documents else "keep", place)
     _warn(person, found)
 
 
@@ -101,7 +112,7 @@ def _ask(erasure_request: ErasureRequest, person: Person, found: Survey) -> None
 
 
 def _report(erasure_request: ErasureRequest, erased: Erased) -> None:
-    if not (erased.deleted or erased.changed or erased.events):
+    if not (erased.deleted or erased.changed or erased.events or erased.documents):
         echo(f"{erasure_request.who}: already erased")
     else:
         echo(f"{erasure_request.who}: erased")
@@ -110,7 +121,11 @@ def _report(erasure_request: ErasureRequest, erased: Erased) -> None:
                 echo(f"{what}: {_counted(counts)}")
         if erased.events:
             echo(f"events without their content: {erased.events}")
+        if erased.documents:
+            echo(f"versions without their files: {erased.documents}")
     _warn(erased.person, erased.found)
+    if remaining := len(erased.found.documents) - erased.documents:
+        echo(f"versions whose files name them and stay: {remaining}; --also-documents removes these files", err=True)
 
 
 def _warn(person: Person, found: Survey) -> None:

@@ -41,6 +41,12 @@ LogArgument = Annotated[
     str | None,
     typer.Argument(metavar="[ORG]", help="The organization, by id or slug. Default: the only one."),
 ]
+VerifierOption = Annotated[
+    str | None,
+    typer.Option(
+        "--key", metavar="KEY", help="The output of `normata events key`, or a file with it.", show_default=False
+    ),
+]
 OperatorOption = Annotated[
     bool, typer.Option("--operator", help="The operator's log instead: the events that belong to no organization.")
 ]
@@ -252,10 +258,7 @@ def verify(
     checkpoint_file: Annotated[
         Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint that was stored elsewhere, as text or JSON.")
     ],
-    verifier: Annotated[
-        str | None,
-        typer.Option("--key", metavar="KEY", help="The output of `normata events key`, or a file with it."),
-    ] = None,
+    verifier: VerifierOption = None,
     _database: DatabaseOption = None,
 ) -> None:
     """Prove that a log has exactly the events of a checkpoint, or list those that were tampered with.
@@ -267,7 +270,7 @@ def verify(
     from normata.events.keys import read_note, require_signed
 
     note = read_note(note_in(checkpoint_file))
-    verifiers = [] if verifier is None else _verifiers(verifier, note.origin)
+    verifiers = [] if verifier is None else verifiers_of(verifier, note.origin)
     if verifiers:
         require_signed(note, *verifiers)
     else:
@@ -309,7 +312,7 @@ def note_in(file: Path) -> str:
         return text
 
 
-def _verifiers(verifier_or_file: str, origin: str) -> list[str]:
+def verifiers_of(verifier_or_file: str, origin: str) -> list[str]:
     """The verifier keys: the one in the option, or those of this log in a file."""
     path = Path(verifier_or_file)
     if "+" in verifier_or_file and not path.exists():

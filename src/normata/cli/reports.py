@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from normata.cli import files as output_files
-from normata.cli.shared import DatabaseOption, ForceOption, echo, fail, opened
+from normata.cli.events import VerifierOption, note_in, verifiers_of
+from normata.cli.shared import DatabaseOption, ForceOption, Group, echo, fail, opened
 from normata.core.log import visible
 
 if TYPE_CHECKING:
@@ -67,6 +68,24 @@ def gaps(
     _report(_Kind("gaps"), organization, framework, wanted, output, force=force, database=database)
 
 
+class _ReportsByDefault(Group):
+    """``soa ORG FRAMEWORK`` is ``soa report ORG FRAMEWORK``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Insert the omitted command ``report``."""
+        if args and "--help" not in args[:1] and args[0] not in self.commands:
+            args = ["report", *args]
+        return super().parse_args(ctx, args)
+
+
+statements = typer.Typer(
+    cls=_ReportsByDefault,
+    help="Report the statement of applicability of a framework (ISO/IEC 27001, 6.1.3 d), or verify a version of it.",
+    no_args_is_help=True,
+)
+
+
+@statements.command("report")
 def soa(
     organization: OrganizationArgument,
     framework: FrameworkArgument,
@@ -77,11 +96,53 @@ def soa(
     force: ForceOption = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Report the statement of applicability of a framework (ISO/IEC 27001, 6.1.3 d).
+    """Report the statement of applicability of a framework. `normata soa ORG FRAMEWORK` is the same.
 
     A PDF needs the extra normata[pdf].
     """
     _report(_Kind("soa", tuple(others or ())), organization, framework, wanted, output, force=force, database=database)
+
+
+@statements.command("verify")
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of a version, in any format.")],
+    proof_file: Annotated[Path, typer.Argument(metavar="PROOF", help="The answer of `GET /soa-versions/{id}/proof/`.")],
+    checkpoint_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="FILE",
+            help="A checkpoint that was stored elsewhere, as text or JSON. Default: that of the proof.",
+            show_default=False,
+        ),
+    ] = None,
+    verifier: VerifierOption = None,
+    _database: DatabaseOption = None,
+) -> None:
+    """Prove that a file is that of a version of the statement of applicability, and that the log has the version.
+
+    It needs no database. Without --key no signature is verified. It exits with 1 if the file is not proven, and with 2
+    if an argument is not what it should be.
+    """
+    from normata.events.keys import BadNote, read_note, require_signed
+    from normata.soa_versions import verifying
+
+    try:
+        proof = verifying.read_proof(proof_file.read_text("utf-8"))
+        note = verifying.note_of(proof) if checkpoint_file is None else read_note(note_in(checkpoint_file))
+        content = file.read_bytes()
+        verifiers = [] if verifier is None else verifiers_of(verifier, note.origin)
+    except UnicodeDecodeError:
+        fail("a file is not text in UTF-8", code=2)
+    except OSError as error:
+        fail(f"{error.filename}: {error.strerror or error}", code=2)
+    except (verifying.NoProof, BadNote) as error:
+        fail(str(error), code=2)
+    if verifiers:
+        require_signed(note, *verifiers)
+    else:
+        echo("warning: without --key, the signer of the checkpoint is not verified", err=True)
+    echo(f"{file.name} {verifying.verify(content, proof, note)}")
 
 
 def _report(

@@ -26,6 +26,7 @@ from normata.events.erasures import signed_by, signed_counts
 from normata.events.keys import Signer
 from normata.events.model import OPERATORS, AuditEvent
 from normata.identity.model import Membership, User
+from normata.soa_versions.erasing import erase_files
 
 ERASED_NAME = "Erased person"
 
@@ -34,7 +35,7 @@ ERASED_NAME = "Erased person"
 class Erased:
     """The result of an erasure: rows deleted and changed by the names of their tables, and the survey.
 
-    ``events`` counts the events that have lost their content.
+    ``events`` counts the events that have lost their content, ``documents`` the rows that have lost their files.
     """
 
     person: Person
@@ -42,6 +43,7 @@ class Erased:
     deleted: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
     events: int = 0
+    documents: int = 0
 
 
 def erase(unit: UnitOfWork, erasure_request: ErasureRequest, signer: Signer) -> Erased:
@@ -55,6 +57,9 @@ def erase(unit: UnitOfWork, erasure_request: ErasureRequest, signer: Signer) -> 
     log = _Log()
     for place in erased.found.places:
         _take_out(unit, place, person, erased, log, signer)
+    for place in erased.found.documents if erasure_request.also_documents else ():
+        log.note(place.table, erase_files(unit, place.key[0]))
+        erased.documents += 1
     if person.user_id is not None:
         _erase_own(unit, person.user_id, erased, log)
     log.publish(unit, person.user_id, signer)

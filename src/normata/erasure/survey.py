@@ -15,6 +15,8 @@ from normata.core.schema.table import Table, sql_table, tables
 from normata.erasure.columns import called, ids_of, keys_of, own_tables, texts_of
 from normata.erasure.person import Person
 from normata.identity.model import User
+from normata.soa_versions.erasing import versions_with
+from normata.soa_versions.model import SoaVersion
 
 _CLEARED = "user_id"  # the column with the user whose name another column contains
 _ACCOUNT_OF = "organization_id"  # set for service accounts, whose names others have chosen
@@ -41,13 +43,15 @@ class Place:
 class Survey:
     """The ``places`` that name a person, and the rows that are their ``own``.
 
-    ``ids`` are rows whose own id names them, which cannot be changed. ``ambiguous`` counts the texts with a word that
-    may be the person's name or an ordinary word.
+    ``ids`` are rows whose own id names them, which cannot be changed. ``documents`` are rows with files that name them
+    and that law demands to keep (GDPR, article 17(3) b): they stay unless the request says otherwise. ``ambiguous``
+    counts the texts with a word that may be the person's name or an ordinary word.
     """
 
     places: list[Place] = field(default_factory=list)
     own: list[Place] = field(default_factory=list)
     ids: list[Place] = field(default_factory=list)
+    documents: list[Place] = field(default_factory=list)
     ambiguous: int = 0
 
 
@@ -63,7 +67,13 @@ def survey(transaction: Transaction, person: Person) -> Survey:
     for table in tables():
         if texts_of(table):
             _look_through(transaction, table, person, found)
+    for version_id in versions_with(transaction, lambda text: _is_named_in(person, text)):
+        found.documents.append(Place(SoaVersion, (version_id,), ("files",)))
     return found
+
+
+def _is_named_in(person: Person, text: str) -> bool:
+    return person.scan.may_be_in(text) and person.scan.are_in_json(text)
 
 
 def _look_through(transaction: Transaction, table: type[Table], person: Person, found: Survey) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -61,6 +61,14 @@ class Frontier:
         self._hashes.append(carried)
         self.size += 1
 
+    def subtrees(self) -> Iterator[tuple[int, int, str]]:
+        """The perfect subtrees that the tree is made of: the first leaf of each, its number of leaves, and its root."""
+        start, hashes = 0, iter(self._hashes)
+        for bit in reversed(range(self.size.bit_length())):
+            if self.size >> bit & 1:
+                yield start, 1 << bit, next(hashes).hex()
+                start += 1 << bit
+
     @property
     def root(self) -> str:
         """The root of the tree."""
@@ -70,3 +78,52 @@ class Frontier:
         for left in reversed(larger):
             root = _node_hash(left, root)
         return root.hex()
+
+
+def split(size: int) -> int:
+    """The leaves in the left half of a tree of at least two: the largest power of two below their number."""
+    return 1 << (size - 1).bit_length() - 1
+
+
+def node(left: str, right: str) -> str:
+    """The root of two subtrees."""
+    return _node_hash(bytes.fromhex(left), bytes.fromhex(right)).hex()
+
+
+def inclusion_path(number: int, size: int, root_of: Callable[[int, int], str]) -> list[str]:
+    """The inclusion proof of a leaf in a tree of ``size`` leaves (RFC 9162, section 2.1.3.1).
+
+    ``root_of`` returns the root of the leaves from one to before another.
+    """
+    path: list[str] = []
+    start, end = 0, size
+    while end - start > 1:
+        middle = start + split(end - start)
+        if number < middle:
+            path.append(root_of(middle, end))
+            end = middle
+        else:
+            path.append(root_of(start, middle))
+            start = middle
+    return path[::-1]
+
+
+def root_by(leaf: str, number: int, size: int, path: Sequence[str]) -> str | None:
+    """The root that follows from a leaf and its inclusion proof (RFC 9162, section 2.1.3.2).
+
+    Null if the proof has another length than one of this leaf has.
+    """
+    if not 0 <= number < size:
+        return None
+    found, place, last = bytes.fromhex(leaf), number, size - 1
+    for sibling in map(bytes.fromhex, path):
+        if last == 0:
+            return None
+        if place & 1 or place == last:
+            found = _node_hash(sibling, found)
+            while not place & 1 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            found = _node_hash(found, sibling)
+        place, last = place >> 1, last >> 1
+    return found.hex() if last == 0 else None

@@ -18,6 +18,7 @@ from normata.notifications.about_coverage import (
     wordings_changed,
 )
 from normata.notifications.about_records import archived, assigned, reminded, restored
+from normata.notifications.about_versions import created
 from normata.notifications.message import Rule
 from normata.notifications.model import Notification
 
@@ -62,7 +63,7 @@ class NotifyMembers:
 
 RULES: Mapping[str, Rule] = {
     "assess": assessment_assigned,
-    "create": assigned,
+    "create": created,
     "update": assigned,
     "archive": archived,
     "restore": restored,

@@ -145,7 +145,7 @@ class _Sections:
 class Applicability:
     """The data of a statement of applicability at a moment.
 
-    That of a version has its number and its approver.
+    That of a version has its title, its number and its approver.
     """
 
     header: ReportHeader
@@ -156,6 +156,7 @@ class Applicability:
     planned: Mapping[str, str]  # the earliest deadlines of open tasks, by assessment
     covering: Mapping[str, Sequence[Any]]  # the matches that cover requirements, by requirement
     excluding: Mapping[str, Any]  # the groups that exclude requirements, by requirement
+    title: str | None = None
     version: int | None = None
     approver: Mapping[str, Any] | None = None
 
@@ -164,6 +165,7 @@ class Applicability:
         sections = self._sections()
         controls, mandatory = ([self._entry(one) for one in part] for part in (sections.table, sections.mandatory))
         return self.header.wire() | {
+            "title": self.title,
             "scope": self.header.scope,
             "version": self.version,
             "date": self.moment[: len("2026-11-20")],

@@ -43,6 +43,8 @@ def table_sheet(report: Mapping[str, Any]) -> Sheet:
 def head_facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
     """The head of the statement: labels and values. Version and approver are empty if it is no version."""
     framework, baseline, approver = report["framework"], report["baseline"], report["approver"]
+    if report["title"]:
+        yield "Title", report["title"]
     yield "Organization", report["organization"]["name"]
     yield "Framework", f"{framework['name']}{', ' + baseline['name'] if baseline else ''}"
     if others := report["otherFrameworks"]:
@@ -50,7 +52,7 @@ def head_facts(report: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
     yield "Scope", report["scope"]
     yield "Version", report["version"]
     yield "Date", report["date"]
-    yield "Approved by", approver and approver["name"]
+    yield "Approver", approver and approver["name"]
     yield "Log of events", _proof(report["log"])
 
 

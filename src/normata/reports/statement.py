@@ -30,12 +30,14 @@ from normata.reports.tables import as_csv, as_xlsx
 MAX_OTHERS = 20
 OTHERS = "otherFrameworkIds"
 
+StatementFormat = Literal["json", "csv", "xlsx", "pdf"]
+
 
 class StatementQuery(FormatQuery):
     """The query of the statement of applicability."""
 
     format: Annotated[
-        Literal["json", "csv", "xlsx", "pdf"] | None,
+        StatementFormat | None,
         Field(
             description="The format of the answer. It wins over `Accept`, so that a link can name it. `pdf` needs the"
             " extra `pdf` of the installation."
@@ -165,6 +167,7 @@ in every format, as long as no event is sealed.""",
     answer_description="The statement of applicability.",
     example=HEAD
     | {
+        "title": None,
         "scope": "Design, assembly and support of mobile robots in Hamburg and Gdańsk.",
         "version": None,
         "date": "2026-11-20",

@@ -37,13 +37,17 @@ class SealedLog(Wire):
 class StatementHead(Report):
     """The head of a statement of applicability."""
 
+    title: str | None = Field(description="The title of the version; null if this is the present state, and none.")
     scope: str | None = Field(
         description="What the organization's management system is about (ISO/IEC 27001, 4.3); null if it has not said"
         " so."
     )
     version: int | None = Field(description="The number of the version; null if this is the present state, and none.")
     date: Annotated[str, Field(description="The day of which the statement is, in UTC.", json_schema_extra=_DATE)]
-    approver: NamedMember | None = Field(description="Who has approved it; null if this is no version.")
+    approver: NamedMember | None = Field(
+        description="Who was named to approve the version; null if nobody was, or this is none. Whether it was approved"
+        " is a matter of the version, and of its proof."
+    )
     other_frameworks: list[FrameworkReference] = Field(
         description="The further frameworks whose necessary controls are in the statement, in its order."
     )

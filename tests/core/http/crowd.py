@@ -10,6 +10,7 @@ from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
 from normata.records.kinds import Label
 from tests import world
+from tests.soa_versions.rows import version_row
 from tests.world import ALPHA
 
 
@@ -42,6 +43,10 @@ def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
         ],
         "savedViews": [
             row | {"userId": row["id"], "isShared": True, "kind": "tasks", "name": row["id"]} for row in alphas
+        ],
+        "soaVersions": [
+            version_row(ALPHA, "fw-own", "member-editor") | row | {"title": row["id"], "number": number}
+            for number, row in enumerate(alphas, 4)
         ],
         **{kind.path: [_record(kind, row) for row in alphas] for kind in Restorable.kinds},
         "labels": [

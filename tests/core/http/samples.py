@@ -14,7 +14,8 @@ The rules:
 - A token is one of whoever asks, where the operation is about their own, and else that of the service account.
 - A notification is one of whoever asks: one that is read where the operation's address says that it becomes unread, and
   else an unread one.
-- A body is the declared ``body_example``, with the organization, its member, and such controls in place of the demo's.
+- A body is the declared ``body_example``, with the organization, its member, a framework that it has adopted, and such
+  controls in place of the demo's.
   A ``changeId`` is that of a change that the world has. What it names under ``records``, by kind and id, are the
   records of the world: archived or live as for an ``{id}``.
 
@@ -55,6 +56,7 @@ from tests.client import TestClient
 from tests.world import ALPHA, record_id
 
 DEMO_MEMBER = "member-dana"
+DEMO_FRAMEWORK = "iso-27001-2022"
 DEMO_CONTROLS = ("iso-27001-2022:A.5.11", "nist-csf-2.0:PR.AA-01")  # those in the examples
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -289,6 +291,9 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     replaced = {
         DEMO: organization_id,
         DEMO_MEMBER: f"member-robot-{organization_id}",
+        DEMO_FRAMEWORK: next(
+            row["frameworkId"] for row in _world()["frameworkAdoptions"] if row["organizationId"] == organization_id
+        ),
         **dict(zip(DEMO_CONTROLS, controls, strict=False)),
     }
     for name, found in replaced.items():

@@ -137,6 +137,19 @@ def in_flight(service: Served) -> Response:
         return service.client.post(CHECK, headers=service.bearer("editor") | KEYED)
 
 
+def approved_already(service: Served) -> Response:
+    """The approval of a version that is no draft."""
+    return service.client.post(f"/soa-versions/approved-soa-{ALPHA}/approve/", headers=service.bearer("owner"))
+
+
+def without_files(service: Served) -> Response:
+    """A file of a version that has none any more."""
+    files = ", ".join(f"{name}_file = NULL" for name in ("json", "csv", "xlsx"))
+    service.sql(f"UPDATE soa_version SET {files}, erased_at = created_at")
+    query = {"organizationId": ALPHA, "format": "csv"}
+    return service.client.get(f"/soa-versions/soa-{ALPHA}/", params=query, headers=service.bearer("viewer"))
+
+
 CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "query": (400, "validation", lambda service: get(service, limit="4", page="x", sortColumn="x")),
     "body": (400, "validation", lambda service: check(service, '{"organizationId": 7}')),
@@ -151,6 +164,8 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "method": (405, "method_not_allowed", lambda service: service.client.put(CONTROLS)),
     "accept": (406, "not_acceptable", lambda service: get(service, headers={"Accept": "text/html"})),
     "time": (408, "request_timeout", stalled),
+    "wrong state": (409, "wrong_state", approved_already),
+    "no files": (410, "files_erased", without_files),
     "undone": (409, "nothing_to_undo", undone),
     "unassessed": (409, "not_assessed", unassessed),
     "live": (409, "not_archived", lambda service: restore(service, "live")),
@@ -222,7 +237,8 @@ def test_shape(case: str, service: Served) -> None:
     response = ask(service)
     body, headers = response.json(), response.headers
     assert response.status_code == status
-    assert body.keys() == MEMBERS | ({"conflictingId"} if code in ("slug_taken", "in_use", "already_member") else set())
+    more = {"conflictingId"} if code in ("slug_taken", "in_use", "already_member") else set()
+    assert body.keys() == MEMBERS | more | ({"state", "allowed"} if code == "wrong_state" else set())
     assert (body["status"], body["code"]) == (status, code)
     assert body["type"] == f"https://normata.dev/problems/{code.replace('_', '-')}"
     assert body["instance"] == response.request.url.path

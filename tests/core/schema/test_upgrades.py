@@ -24,6 +24,7 @@ from normata.frameworks.model import ControlCoverage, EffectiveCoverage
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS, SECURITY
 from normata.records.base import Restorable
+from normata.soa_versions.model import SoaVersion
 from normata.tables import Table
 from normata.views.model import SavedView
 from tests import stored, world
@@ -73,10 +74,14 @@ def fresh(sqlite_url: str) -> Iterator[Database]:
 def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
     """Take from the world what the schema of a version could not hold; whether what is for sign-in was among it.
 
-    That is newer kinds of record, too, saved views, and service accounts.
+    That is newer kinds of record, too, saved views, versions of statements, and service accounts.
     """
     there = old.read_now(lambda transaction: transaction.tables())
-    tables = [*(kind.sql().name for kind in Restorable.kinds), str(SavedView.__tablename__)]
+    tables = [
+        *(kind.sql().name for kind in Restorable.kinds),
+        str(SavedView.__tablename__),
+        str(SoaVersion.__tablename__),
+    ]
     newer = [name for name in tables if name not in there]
     run_sql(fresh, *(f"DELETE FROM {name}" for name in newer))
     if version >= "20261122_11":

@@ -359,7 +359,7 @@ class OrganizationRequest(PageRequest):
         read_query, _ = self._query_of(operation, {**query, "format": self.query.get("format", "")})
         chosen = operation.formats.choose(read_query, b"")
         ((_, request),) = self._requests([ApiQuery(operation_id, id=row_id)])
-        request = replace(request, query=read_query)
+        request = replace(request, query=read_query, format=chosen)
         async with self._turn([(operation, request)]):
             read = await self.console.services.database.read(
                 lambda transaction: operation.build(transaction, request),

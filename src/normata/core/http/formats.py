@@ -15,7 +15,7 @@ from normata.core.http.problems import FieldFault, InvalidRequest, NotAcceptable
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import encode
 
-FormatName = Literal["json", "csv", "xlsx", "pdf", "text"]
+FormatName = Literal["json", "csv", "xlsx", "pdf", "text", "metadata"]
 ReportFormat = Literal["json", "csv", "xlsx"]
 
 

@@ -136,7 +136,9 @@ def _success(operation: Operation, headers: dict[str, Any]) -> dict[str, Any]:
     schema = {"type": ["object", "null"], "enum": [None]} if operation.answer is None else reference(operation.answer)
     content: dict[str, Any] = {"application/json": {"schema": schema, "example": operation.example}}
     if isinstance(operation, ReadOperation) and operation.formats is not None:
-        for other in list(operation.formats.by_name.values())[1:]:
+        for other in operation.formats.by_name.values():
+            if other.media_type in content:
+                continue  # JSON, which the model describes
             example = {"example": other.render(operation.example).decode()} if other.is_text else {}
             content[other.media_type] = {"schema": dict(other.schema), **example}
     return {"description": operation.answer_description, "headers": headers, "content": content}

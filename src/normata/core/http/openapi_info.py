@@ -97,6 +97,10 @@ TAGS = [
         "description": "Where the organization stands with a framework, for those who work on it and for auditors.",
     },
     {
+        "name": "Versions of statements",
+        "description": "Statements of applicability as they were on a day: numbered, approved, and proven by the log.",
+    },
+    {
         "name": "Events",
         "description": "What was done, by whom, and what was before and after; sealed, so that it cannot be changed"
         " without a trace.",

@@ -53,6 +53,10 @@ class Problem(BaseModel):
         description="With `slug_taken`: the id of the live record with the slug. With `in_use`: the id of a row that"
         " refers to this one. With `already_member`: the id of the membership.",
     )
+    state: str | None = Field(default=None, description="With `wrong_state`: the state that it has.")
+    allowed: list[str] | None = Field(
+        default=None, description="With `wrong_state`: the states in which the request is possible."
+    )
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
 
@@ -202,6 +206,7 @@ ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     errors.NotAssessed: ErrorType(409, "not_assessed", "Not assessed"),
     errors.SlugTaken: ErrorType(409, "slug_taken", "The slug is taken"),
     errors.InUse: ErrorType(409, "in_use", "In use"),
+    errors.WrongState: ErrorType(409, "wrong_state", "The state does not allow this"),
     errors.NothingToUndo: ErrorType(409, "nothing_to_undo", "Nothing to undo"),
     errors.TokenSpansOrganizations: ErrorType(
         409, "token_spans_organizations", "The token is valid in other organizations"
@@ -215,6 +220,7 @@ ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     errors.RequestInProgress: ErrorType(409, "request_in_progress", "The request is in progress"),
     errors.ImportInProgress: ErrorType(409, "import_in_progress", "Another import is in progress"),
     errors.AnswerNotStored: ErrorType(409, "answer_not_stored", "The answer was not stored"),
+    errors.FilesErased: ErrorType(410, "files_erased", "The files were erased"),
     PreconditionFailed: ErrorType(412, "precondition_failed", "A precondition failed"),
     TooLarge: ErrorType(413, "too_large", "The body is too large"),
     UnsupportedMediaType: ErrorType(415, "unsupported_media_type", "Unsupported media type"),
@@ -235,7 +241,7 @@ def problem(error: Exception, instance: str, request_id: str) -> dict[str, Any]:
     error_type = error_type_of(error)
     if error_type is None:
         raise KeyError(type(error))
-    conflicting_id = getattr(error, "conflicting_id", None)
+    of_some = {name: getattr(error, name, None) for name in ("conflicting_id", "state", "allowed")}
     body = Problem(
         type=TYPE_BASE + error_type.code.replace("_", "-"),
         title=error_type.title,
@@ -245,9 +251,9 @@ def problem(error: Exception, instance: str, request_id: str) -> dict[str, Any]:
         instance=instance,
         request_id=request_id,
         errors=list(_faults_of(error)),
-        conflicting_id=conflicting_id,
+        **of_some,
     )
-    return body.model_dump(by_alias=True, exclude={"conflicting_id"} if conflicting_id is None else None)
+    return body.model_dump(by_alias=True, exclude={name for name, value in of_some.items() if value is None})
 
 
 def _faults_of(error: Exception) -> Sequence[FieldFault]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus
@@ -157,6 +158,7 @@ class ReadEndpoint:
     async def _in_format(self, formats: Formats, request: Request, context: RequestContext) -> Content:
         """The answer in the requested format. A report may be long, so it is built on a thread of its own."""
         chosen = formats.choose(request.query, context.headers.get(b"accept", b""))
+        request = replace(request, format=chosen)
         async with self._turn(request):
             found = await self._services.database.read(
                 lambda transaction: self._operation.build(transaction, request),

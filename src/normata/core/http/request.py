@@ -41,7 +41,7 @@ class Request:
     instead. ``prefix`` is that under which the caller sees the application, ``instance`` the path of the request with
     it. ``if_match`` is the header, null if it was not sent. ``new_organization`` is the id of an organization that an
     operator's change may create, empty for others. ``plan`` is the result of ``prepare``, null if the operation has
-    none.
+    none. ``format`` is the chosen format of a read that has several, else empty.
     """
 
     caller: Caller
@@ -59,6 +59,7 @@ class Request:
     dry_run: bool = False
     new_organization: str = ""
     plan: Any = None
+    format: str = ""
 
     @property
     def actor(self) -> Actor:

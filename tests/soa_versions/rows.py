@@ -1,0 +1,36 @@
+"""Versions of statements as a bundle has them."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any
+
+
+def version_row(organization_id: str, framework_id: str, approver_id: str) -> dict[str, Any]:
+    """A draft of a statement that has no rows, made without PDF."""
+    row: dict[str, Any] = {
+        "id": f"soa-{organization_id}",
+        "organizationId": organization_id,
+        "frameworkId": framework_id,
+        "number": 1,
+        "title": f"Statement of {organization_id}",
+        "approverId": approver_id,
+    }
+    statement = b'{"date":"2026-01-02","controls":[],"mandatory":{"requirements":[]}}'
+    for name, content in (("json", statement), ("csv", b"Identifier,Name\r\n"), ("xlsx", b"PK")):
+        row[f"{name}Sha256"] = sha256(content).hexdigest()
+        row[f"{name}File"] = b64encode(content).decode()
+    return row
+
+
+def version_rows(organization_id: str, framework_id: str, approver_id: str) -> list[dict[str, Any]]:
+    """A version in each state, the draft first."""
+    draft = version_row(organization_id, framework_id, approver_id)
+    approved = {"state": "APPROVED", "approvedAt": "2026-02-03T04:05:06.789Z"}
+    over = {"state": "SUPERSEDED", "approvedAt": "2026-01-03T04:05:06.789Z", "supersededAt": approved["approvedAt"]}
+    return [
+        draft | {"number": 3},
+        draft | {"id": f"approved-{draft['id']}", "number": 2} | approved,
+        draft | {"id": f"superseded-{draft['id']}", "number": 1} | over,
+    ]
