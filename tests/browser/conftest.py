@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,9 +15,12 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 from tests.browser.demonstrated import Demo, demonstrated
 from tests.browser.driving import launched
 from tests.browser.pages import Addresses, addresses_of
+from tests.forking import PAGES
 from tests.server import serving
 
 Open = Callable[..., Page]
+
+os.environ[PAGES] = "1"  # before the first server
 
 
 @pytest.fixture(scope="session")
@@ -62,19 +66,19 @@ def addresses(shared_base: str, demo: Demo) -> Addresses:
 @pytest.fixture
 def open_page(chromium: Browser, base: str, demo: Demo) -> Iterator[Open]:
     """Opens the console in a new browser, on a server of the test's own, for somebody who has signed in."""
-    with _opening(chromium, base, demo) as opened:
+    with opening(chromium, base, demo) as opened:
         yield opened
 
 
 @pytest.fixture
 def look(chromium: Browser, shared_base: str, demo: Demo) -> Iterator[Open]:
     """The same on the shared server, for tests that change nothing."""
-    with _opening(chromium, shared_base, demo) as opened:
+    with opening(chromium, shared_base, demo) as opened:
         yield opened
 
 
 @contextmanager
-def _opening(chromium: Browser, base: str, demo: Demo) -> Iterator[Open]:
+def opening(chromium: Browser, base: str, demo: Demo) -> Iterator[Open]:
     """What the browser complains of, such as a script that the policy refuses, fails the test."""
     complaints: list[str] = []
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, opening
 from tests.browser.demonstrated import PLACE, Demo
 from tests.browser.pages import Addresses, every_page
 from tests.browser.watching import (
@@ -24,6 +25,7 @@ from tests.browser.watching import (
     slowest_key,
     watch,
 )
+from tests.cells import all_cells
 
 _TRIES = 10  # whatever else the machine does only ever makes it slower
 
@@ -49,6 +51,13 @@ def watched(chromium: Browser, shared_base: str, demo: Demo) -> Iterator[Page]:
     context.close()
 
 
+@pytest.fixture(scope="module")
+def unscripted(chromium: Browser, shared_base: str, demo: Demo) -> Iterator[Page]:
+    """One page for all tests, of a browser that runs no script."""
+    with opening(chromium, shared_base, demo) as opened:
+        yield opened(java_script_enabled=False)
+
+
 @every_page()
 def test_it_is_seen_at_once_and_stands_still(watched: Page, route: str, addresses: Addresses) -> None:
     def is_good(one: Seen) -> bool:
@@ -63,17 +72,20 @@ def test_keys_do_something_at_once(look: Open) -> None:
     assert _some(lambda: slowest_key(page), lambda one: one <= REACTION * _slow())
 
 
-@pytest.mark.parametrize("typed", ["a", "access", "a515", "ines", "new task", "gaps iso", "key"])
-def test_the_palette_answers_at_once(look: Open, typed: str) -> None:
+def test_the_palette_answers_at_once(look: Open) -> None:
     """From the last key to what the service has found, seen."""
     page = look(path=CONTROLS)
-    assert _some(lambda: palette_answer(page, typed), lambda one: one <= REACTION * _slow())
+    with all_cells() as at:
+        for typed in ("a", "access", "a515", "ines", "new task", "gaps iso", "key"):
+            with at(typed):
+                assert _some(partial(palette_answer, page, typed), lambda one: one <= REACTION * _slow())
 
 
 @every_page()
-def test_without_script_there_is_the_same(look: Open, route: str, addresses: Addresses) -> None:
+def test_without_script_there_is_the_same(unscripted: Page, route: str, addresses: Addresses) -> None:
     """Every field belongs to a form that can be sent, and every form that asks is answered."""
-    page = look(java_script_enabled=False, path=addresses[route])
+    page = unscripted
+    page.goto(addresses[route])
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     for form in page.locator("form").all():
         assert form.get_attribute("method") in ("get", "post", "dialog", None)

@@ -141,6 +141,12 @@ def kind_words(array: str) -> str:
     return wire_words(array) if kind is None else kind.plural().capitalize()
 
 
+def kind_word(array: str) -> str:
+    """The word for one row of a kind of records by its name on the wire: ``auditItems`` becomes ``Finding``."""
+    kind = KINDS.get(array)
+    return wire_words(array) if kind is None else kind.words().capitalize()
+
+
 def is_moment(value: object) -> bool:
     """Whether a value is a timestamp of the wire."""
     return isinstance(value, str) and _MOMENT.fullmatch(value) is not None
@@ -186,7 +192,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "words": words,
     "action_words": action_words,
     "wire_words": wire_words,
-    "kind_words": kind_words,
+    "kind_word": kind_word,
     "thousands": thousands,
     "percent": percent,
     "segment": segment,

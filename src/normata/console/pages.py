@@ -19,6 +19,7 @@ from normata.console.static import Assets
 from normata.console.texts import counted, has_text, text
 from normata.core.http.content import Content
 from normata.core.http.context import RequestContext, context_of
+from normata.errors import NotFound
 from normata.identity.preferences import Preferences
 from normata.identity.sessions.sessions import Visitor
 
@@ -138,13 +139,14 @@ class Pages:
 
     def problem(self, body: Mapping[str, Any], headers: Mapping[str, str], context: RequestContext) -> Response:
         """The page for a problem with the members of RFC 9457."""
+        is_bare = body["detail"] == NotFound.message  # the title says as much
         return self.render(
             "message.html",
             context,
             status=body["status"],
             headers=headers,
             title=body["title"],
-            message=body["detail"],
+            message=text("problem.not_found") if is_bare else body["detail"],
             visitor=None,
         )
 

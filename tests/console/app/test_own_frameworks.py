@@ -145,7 +145,7 @@ def test_nothing_is_imported_that_was_not_previewed(other: str, people: People) 
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        (None, "file is required."),
+        (None, "File: is required."),
         (("docks.pdf", b"%PDF"), f"file must have one of these extensions: {ENDINGS}."),
         (("docks", CSV), f"file must have one of these extensions: {ENDINGS}."),
         (("docks.json", b"{"), "file is neither JSON nor YAML"),

@@ -138,7 +138,7 @@ def test_a_role_is_changed(people: People) -> None:
         (("admin", "member-viewer", "owner"), 403, "the role concerned is larger than yours"),
         (("admin", "member-owner", "viewer"), 403, "the role concerned is larger than yours"),
         (("owner", "member-owner", "admin"), 409, "The last owner"),
-        (("owner", "member-viewer", "king"), 400, "role must be one of"),
+        (("owner", "member-viewer", "king"), 400, "Role: must be one of"),
         (("owner", "member-robot-org-alpha", "owner"), 403, "A service account cannot be an owner."),
         (("owner", "member-foreigner", "viewer"), 404, "Not found"),
         (("editor", "member-viewer", "editor"), 403, "takes the role admin"),
