@@ -25,7 +25,6 @@ from typing import Any, NoReturn
 
 STATE = struct.Struct("!ii")  # the id of a process, and its status as waitpid has it
 RUNNING = -1  # in place of a status
-PAGES = "TESTS_OPEN_PAGES"  # in the environment of tests that open pages on servers
 # Tracing is configured by the environment while it is imported. Migrations are read as files, by Alembic.
 _LATE = ("normata.__main__", "normata.core.http.tracing", "normata.core.schema.migrations.")
 
@@ -53,16 +52,6 @@ def _import_all() -> None:
     # What is imported late by what they use.
     for name in ("asyncpg", "rich.console", "sqlalchemy.dialects.postgresql.asyncpg", "sqlalchemy.dialects.sqlite"):
         importlib.import_module(name)
-    if PAGES in os.environ:
-        _compile_templates()
-
-
-def _compile_templates() -> None:
-    """As a wheel has them. Else each server would compile what its pages are made of, which takes it seconds."""
-    from normata.console.pages import environment
-
-    for name in environment().list_templates():
-        environment().get_template(name)
 
 
 def _serve(control: socket.socket) -> dict[str, Any]:

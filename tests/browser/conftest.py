@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,12 +14,9 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 from tests.browser.demonstrated import Demo, demonstrated
 from tests.browser.driving import launched
 from tests.browser.pages import Addresses, addresses_of
-from tests.forking import PAGES
 from tests.server import serving
 
 Open = Callable[..., Page]
-
-os.environ[PAGES] = "1"  # before the first server
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import Environment, FileSystemBytecodeCache
 
 from normata.console import texts
+from normata.console.pages import environment
 from normata.identity.sign_in.links import link
 from tests.console.browser import Browser, is_refused, new_link, text_of
 from tests.databases import on_both
@@ -177,3 +181,18 @@ def test_every_cause_has_a_sentence() -> None:
     causes = {cause for source in sources for cause in re.findall(r"SignInRefused\(\s*\"(\w+)\"", source)}
     assert "link_used" in causes
     assert {f"refused.{cause}" for cause in causes} - texts.english().keys() == set()
+
+
+def test_a_checkout_compiles_a_template_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless Python is told to write no bytecode."""
+    kept = environment().bytecode_cache
+    assert isinstance(kept, FileSystemBytecodeCache)
+    monkeypatch.setattr(kept, "directory", str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    environment().overlay(cache_size=0).get_template("message.html")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    environment().overlay(cache_size=0).get_template("message.html")
+    assert len(list(tmp_path.iterdir())) == 1
+    monkeypatch.setattr(Environment, "compile", lambda *_, **__: pytest.fail("compiled again"))
+    environment().overlay(cache_size=0).get_template("message.html")

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from jinja2 import BaseLoader, ChoiceLoader, Environment, FileSystemLoader, ModuleLoader, StrictUndefined
+from jinja2 import (
+    BaseLoader,
+    BytecodeCache,
+    ChoiceLoader,
+    Environment,
+    FileSystemBytecodeCache,
+    FileSystemLoader,
+    ModuleLoader,
+    StrictUndefined,
+)
+from jinja2.bccache import Bucket
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from normata import __version__
+from normata.console import filters
 from normata.console.filters import FILTERS, READER, TESTS, Reader, zone_of
 from normata.console.pictures import PICTURES
 from normata.console.static import Assets
@@ -85,6 +99,27 @@ def _loader() -> BaseLoader:
     return ChoiceLoader([ModuleLoader(COMPILED), sources]) if COMPILED.is_dir() else sources
 
 
+def _bytecode() -> BytecodeCache | None:
+    """Where a checkout keeps its compiled templates, as Python keeps modules; null in a wheel.
+
+    The names of the files depend on the code that has a say in what a template is compiled to.
+    """
+    if COMPILED.is_dir():
+        return None
+    code = sha256(b"".join(Path(file).read_bytes() for file in (__file__, filters.__file__))).hexdigest()
+    return _Bytecode(str(Path(__file__).with_name("__pycache__")), f"{code[:12]}-%s.template")
+
+
+class _Bytecode(FileSystemBytecodeCache):
+    """Writes where Python writes bytecode, too."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled, if it can be kept."""
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
+
+
 def compile_templates(folder: Path) -> None:
     """Write all templates into a folder as Python, which each worker would otherwise make of each at its first use."""
     environment().compile_templates(folder, zip=None, ignore_errors=False)
@@ -95,6 +130,7 @@ def environment() -> Environment:
     """The environment of all templates, with the globals ``ui`` (the components) and ``pictures``."""
     templates = _Templates(
         loader=_loader(),
+        bytecode_cache=_bytecode(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
