@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.cells import each
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "normata"
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -67,6 +69,8 @@ def words_of(name: str) -> list[str]:
 def has_words(name: str, words: tuple[str, ...]) -> bool:
     """Whether these words stand side by side in a name."""
     own = words_of(name)
+    if words[0] not in own:  # as with nearly every name
+        return False
     return any(tuple(own[start : start + len(words)]) == words for start in range(len(own)))
 
 
@@ -152,7 +156,7 @@ def everything() -> list[Piece]:
     return list(pieces())
 
 
-@pytest.mark.parametrize("term", BANNED, ids=lambda term: " ".join(term.words))
+@each("term", BANNED, show=lambda term: " ".join(term.words))  # one test, so that one process reads everything
 def test_a_banned_word_is_not_used(term: Banned, everything: list[Piece]) -> None:
     places = violations(term, everything)
     assert not places, f"{' '.join(term.words)} is banned, use {term.instead}:\n" + "\n".join(places)
