@@ -22,7 +22,7 @@ from normata.identity.tokens import tokens
 from normata.settings import Settings
 from tests import memory, prepared, world
 from tests.client import TestClient
-from tests.databases import build, change
+from tests.databases import build, change, settings_for
 from tests.listing import Listing
 from tests.pooled import Kept, opened, to_lend
 from tests.postgres import Server, running_server
@@ -240,7 +240,7 @@ def empty(empty_url: str) -> Iterator[Database]:
 @pytest.fixture
 def settings(database_url: str) -> Settings:
     """The shipped settings, with the test's database and a quiet log."""
-    return Settings(database_url=database_url, log_level="error")
+    return settings_for(database_url, log_level="error")
 
 
 @pytest.fixture

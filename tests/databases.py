@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,9 +26,27 @@ from tests import world
 T = TypeVar("T")
 
 
+def settings_for(url: str, **chosen: Any) -> Settings:
+    """The settings with the address of a database, as ``Settings(database_url=url, **chosen)`` has them.
+
+    To read all of them takes longer than to answer a request, and most tests want the same. So they are kept, and only
+    the two that are another one in each test, and may be any text, are replaced.
+    """
+    own = {"database_url": url}
+    if "event_key" in chosen:
+        own["event_key"] = chosen.pop("event_key")
+    environment = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("NORMATA_")))
+    return _settings(environment, tuple(sorted(chosen.items()))).model_copy(update=own)
+
+
+@cache
+def _settings(_environment: tuple[tuple[str, str], ...], chosen: tuple[tuple[str, Any], ...]) -> Settings:
+    return Settings(**dict(chosen))
+
+
 def open_url(url: str, *, create: bool = False, **settings: Any) -> Database:
     """A database as the command line has it: with every organization in scope."""
-    return open_database(Settings(database_url=url, **settings), create=create)
+    return open_database(settings_for(url, **settings), create=create)
 
 
 def migrate(database: Database) -> None:

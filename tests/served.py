@@ -21,10 +21,10 @@ from normata.core.db.opening import open_database
 from normata.events.keys import Signer
 from normata.identity.model import AccessToken
 from normata.identity.tokens import tokens
-from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored, world
 from tests.client import TestClient
+from tests.databases import settings_for
 from tests.listing import Listing
 from tests.pooled import to_lend
 
@@ -125,7 +125,7 @@ def served(url: str, **settings: Any) -> Iterator[Served]:
     chosen: dict[str, Any] = {"log_level": "error", "bad_token_limit": 0} | settings
     if key is not None:
         chosen.setdefault("event_key", str(key))
-    whole = Settings(database_url=url, **chosen)
+    whole = settings_for(url, **chosen)
     if not settings and (kept := to_lend(whole)) is not None:
         if key is not None:  # the marks are of what the database had before it was restored
             shutil.rmtree(f"{key}.marks", ignore_errors=True)
