@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-long test-fast test-failover test-patroni test-coverage test-clients test-schemathesis test-console test-wheel test-image screenshots check bench format requirements release docs migration clean
+.PHONY: help demo test test-long test-all test-fast test-failover test-patroni test-coverage test-clients test-schemathesis test-console test-wheel test-image screenshots check bench format requirements release docs migration clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -19,6 +19,9 @@ test: $(VENV)/.installed-dev ## Run the tests, but for the long ones
 
 test-long: $(VENV)/.installed-dev ## Run the long tests: upgrades from old versions, races, random input, published catalogs
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m long
+
+test-all: $(VENV)/.installed-dev ## Run the tests, the long ones too, which takes less than both of these
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 test-fast: $(VENV)/.installed-dev ## Run the tests of what was changed, or of one feature, in a minute: make test-fast feature=coverage
 	@$(BIN)/python -m tests.fast $(feature)
