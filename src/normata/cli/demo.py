@@ -33,11 +33,15 @@ from normata.records.archive.queries import KINDS
 from normata.records.archiving import archive
 from normata.records.base import Restorable
 from normata.records.restore import restore
+from normata.soa_versions import versions
+from normata.soa_versions.model import SoaVersion
+from normata.soa_versions.operations import SoaVersionCreation
 from normata.wiring import SUBSCRIBERS
 
 USER = "demo@normata.example"
 
 _ID = Organization.id
+_VERSIONS = select(SoaVersion.id).order_by(SoaVersion.created_at)
 _USER = select(User.id).where(User.email == USER)
 
 
@@ -122,6 +126,7 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     doings += [(batch.moment, batch.by, partial(_assess, assessments=batch.assessments)) for batch in batches]
     doings += [(step.moment, step.by, partial(_do, step=step)) for step in history.steps(records)]
     until = max(moment for moment, _, _ in doings)
+    doings += [(history.day_after(until, one.days), one.by, partial(_state, one=one)) for one in history.statements()]
     mornings = history.reminder_days(records, until)
     doings += [(moment, _REMINDERS, partial(_remind, moment=moment)) for moment in mornings]
     doings += [(moment, by, partial(_read, moment=moment)) for moment, by in history.readings(until)]
@@ -168,6 +173,14 @@ def _do(unit: UnitOfWork, step: history.Step) -> None:
         archive(unit, kind, step.record_id, archive_id=new_id(), reason=step.reason)
     else:
         restore(unit, kind, step.record_id)
+
+
+def _state(unit: UnitOfWork, one: history.Statement) -> None:
+    if one.title is None:
+        versions.approve(unit, unit.scalars(_VERSIONS)[-1])
+        return
+    body = {"organizationId": ORGANIZATION, "frameworkId": one.framework_id, "title": one.title}
+    versions.create(unit, SoaVersionCreation.model_validate(body | {"approverId": one.approver_id}))
 
 
 def _remind(unit: UnitOfWork, moment: str) -> None:

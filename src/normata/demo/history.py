@@ -233,6 +233,24 @@ def _assessment(row: Values) -> Values:
     return {name: row.get(name) for name in ("controlId", "coverageStatus", "coverageGap")}
 
 
+# --- Versions of the statement of applicability
+
+
+class Statement(NamedTuple):
+    """A version that somebody made some days after the end, or, without a title, approved."""
+
+    days: int
+    by: str
+    title: str | None = None
+    framework_id: str = ""
+    approver_id: str | None = None
+
+
+def statements() -> list[Statement]:
+    """The versions that were made, and the approval of each after it."""
+    return [Statement(**one) for one in _story()["statements"]]
+
+
 # --- Notifications
 
 

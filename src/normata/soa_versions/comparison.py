@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any
 
 import orjson
@@ -92,7 +91,8 @@ def read_comparison(transaction: Transaction, organization_id: str, version_id: 
     version = one_version(transaction, organization_id, version_id)
     before = _statement(transaction, version)
     if other == NOW:
-        after, compared = _present(transaction, version), (None, None)
+        of_version = {name: before.get(name) for name in ("title", "approver")}  # the present state has neither
+        after, compared = {**_present(transaction, version), **of_version}, (None, None)
     else:
         try:
             found = one_version(transaction, organization_id, other)
@@ -123,17 +123,14 @@ def _statement(transaction: Transaction, version: Any) -> Any:
 
 
 def _present(transaction: Transaction, version: Any) -> Any:
-    """The statement of today, of the same frameworks. Raises InvalidRequest if they are not adopted any more.
-
-    Its title and approver are those of the version, since only a version has them.
-    """
+    """The statement of today, of the same frameworks. Raises InvalidRequest if they are not adopted any more."""
     try:
         read = read_applicability(
             transaction, version.organization_id, version.framework_id, version.other_framework_ids
         )
     except (NotFound, OtherNotAdopted):
         raise _fault("is not possible: a framework of the version is not adopted any more") from None
-    return {**FORMATS.present(replace(read, title=version.title)), "approver": None}
+    return FORMATS.present(read)
 
 
 def _rows(statement: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -36,17 +36,17 @@ class _Event(NamedTuple):
         return self.body["after"] or {}
 
 
-def read_proof(text: str) -> Mapping[str, Any]:
-    """The proof in a file. Raises NoProof."""
+def read_proof(text: str | bytes) -> Mapping[str, Any]:
+    """The proof in a file; its other versions as pairs of number and hashes. Raises NoProof."""
     try:
         proof = json.loads(text)
         for event in proof["events"]:
             path = event["inclusionPath"]
             if type(event["leaf"]) is not int or not all(map(_is_hash, [*path, event["hash"]])):
                 raise NoProof("the proof has an event without its place in the log")
-        if isinstance(proof["number"], int) and isinstance(proof["versionId"], str):
-            proof["checkpoint"]["note"].splitlines()
-            return {"others": [], **proof}
+        others = [(other["number"], [*other["hashes"].values()]) for other in proof["others"]]
+        if isinstance(proof["versionId"], str) and isinstance(proof["checkpoint"]["note"], str):
+            return {**proof, "others": others}
     except (ValueError, TypeError, KeyError, AttributeError):
         pass
     raise NoProof("the file is not a proof of a version: GET /soa-versions/{id}/proof/ answers one")
@@ -109,9 +109,9 @@ def _format_of(content: bytes, made: _Event, proof: Mapping[str, Any]) -> str:
         if made.after.get(f"{name}Sha256") == found:
             return name
     number = made.after["number"]
-    for other in proof["others"]:
-        if found in other["hashes"].values():
-            raise NotProven(f"the file is that of version {other['number']}, and the proof is that of version {number}")
+    for other, hashes in proof["others"]:
+        if found in hashes:
+            raise NotProven(f"the file is that of version {other}, and the proof is that of version {number}")
     raise NotProven(f"the file is not that of version {number}: it was changed, or is another file")
 
 

@@ -21,6 +21,7 @@ _IDS = {
     "records/": "tasks-live-org-alpha",
     "settings/members/": "member-editor",
     "settings/service-accounts/": "robot-org-alpha",
+    "soa-versions/": "soa-org-alpha",
     "views/": "view-1-org-alpha",
 }
 # The format in which a file is asked for, where it is no report.

@@ -24,6 +24,7 @@ from normata.console.app import (
     saved_views,
     search,
     start,
+    versions,
 )
 from normata.console.app.notes import note_of
 from normata.console.app.organization_request import OrganizationRequest
@@ -67,6 +68,7 @@ PAGES: tuple[Page, ...] = (
     Page("frameworks/{id}/plan/", get=reports.show_plan),
     Page("frameworks/{id}/statement-of-applicability/", get=reports.show_applicability),
     Page("frameworks/{id}/statement-of-applicability/file/", get=reports.applicability_file),
+    Page("frameworks/{id}/versions/", get=versions.show_list, post=versions.make),
     Page("frameworks/{id}/work/", get=gap_work.show, post=gap_work.assess),
     Page("upload/", get=own_frameworks.show_upload, post=own_frameworks.upload, role="admin"),
     Page("frameworks/{id}/edit/", get=own_frameworks.show_edit, post=own_frameworks.edit, role="admin"),
@@ -81,6 +83,11 @@ PAGES: tuple[Page, ...] = (
     Page("settings/tokens/", get=tokens.show, post=tokens.revoke, role="auditor"),
     Page("settings/service-accounts/", get=accounts.show_list, post=accounts.create, role="auditor"),
     Page("settings/service-accounts/{id}/", get=accounts.show_one, post=accounts.change, role="auditor"),
+    Page("soa-versions/{id}/", get=versions.show_one, post=versions.approve),
+    Page("soa-versions/{id}/comparison/", get=versions.show_comparison),
+    Page("soa-versions/{id}/file/", get=versions.version_file),
+    Page("soa-versions/{id}/proof/file/", get=versions.proof_file),
+    Page("verify/", get=versions.show_verification),
     Page("crosswalk/", get=frameworks.show_crosswalk),
     Page("records/", get=lists.show_kinds),
     Page("records/{kind}/", get=lists.show_list),
