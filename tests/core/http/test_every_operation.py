@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from normata.core.changes.revisions import ListRevision
-from normata.core.http.operation import ChangeOperation, Operation
+from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.http.problems import ERROR_TYPES
 from normata.core.http.roles import SCOPES
 from normata.operations import OPERATIONS
@@ -29,15 +29,29 @@ RIGHTS = [
 ]
 
 
-@pytest.mark.parametrize(("operation", "role", "scope"), RIGHTS)
-def test_whoever_may_do_it_can(operation: Operation, role: str, scope: str, request: pytest.FixtureRequest) -> None:
-    """With the least role and scope, and with the largest; with the slash at the end and without it, and no redirect.
+def rights(kind: type[Operation]) -> pytest.MarkDecorator:
+    """Run a test once for each operation of a kind and whoever may do it."""
+    chosen = [one for one in RIGHTS if isinstance(one.values[0], kind)]
+    return pytest.mark.parametrize(("operation", "role", "scope"), chosen)
 
-    It is answered as its document says: the status, the headers, and a body that its schema allows. A change leaves
-    events that name who made it, and in which request.
+
+@rights(ReadOperation)
+def test_whoever_may_read_it_can(operation: Operation, role: str, scope: str, shared: Served) -> None:
+    assert events_of_answer(operation, role, scope, shared) == set()
+
+
+@rights(ChangeOperation)
+def test_whoever_may_change_it_can(operation: Operation, role: str, scope: str, service: Served) -> None:
+    """A change leaves events that name who made it, and in which request."""
+    assert events_of_answer(operation, role, scope, service) == {("chain-2", f"user-{role}")}
+
+
+def events_of_answer(operation: Operation, role: str, scope: str, service: Served) -> set[tuple[object, object]]:
+    """The requests and users of the events that it leaves to be answered.
+
+    With the least role and scope, and with the largest; with the slash at the end and without it, and no redirect. It
+    is answered as its document says: the status, the headers, and a body that its schema allows.
     """
-    is_change = isinstance(operation, ChangeOperation)
-    service: Served = request.getfixturevalue("service" if is_change else "shared")
     wanted = sample(operation, user=role)
     path = wanted.path if role == enough(operation) else wanted.path.rstrip("/")
     headers = service.bearer(role, scope=scope) | {"X-Request-Id": "chain-2"}
@@ -47,8 +61,7 @@ def test_whoever_may_do_it_can(operation: Operation, role: str, scope: str, requ
     answer = documented.answer(operation, response.status_code)
     assert documented.headers(answer) <= set(response.headers)
     assert documented.faults(answer["content"]["application/json"]["schema"], response.json()) == []
-    events = {(event["request_id"], event["user_id"]) for event in stored.events(service.database)}
-    assert events == ({("chain-2", f"user-{role}")} if is_change else set())
+    return {(event["request_id"], event["user_id"]) for event in stored.events(service.database)}
 
 
 @all_operations(lambda operation: operation.method == "GET")
