@@ -12,7 +12,7 @@ from sqlalchemy import Select, insert, select
 from sqlalchemy import Table as SqlTable
 
 from normata.bundle import loading
-from normata.bundle.arrays import ARRAYS
+from normata.bundle.arrays import ARRAYS, HISTORY
 from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.source import FaultyInput, Row
 from normata.core.changes.unit_of_work import Actor, Change, UnitOfWork
@@ -212,7 +212,7 @@ def remember(unit: UnitOfWork) -> None:
 def rows(document: dict[str, list[dict[str, Any]]] | None = None) -> list[Row]:
     """A bundle as rows, in memory."""
     document = bundle() if document is None else document
-    unknown = document.keys() - ARRAYS.keys()
+    unknown = document.keys() - {*ARRAYS, HISTORY}
     assert not unknown, f"no arrays of a bundle: {sorted(unknown)}. There are {sorted(ARRAYS)}"
     return [
         Row(array, "world.json", f"/{array}/{index}", values)

@@ -54,6 +54,21 @@ class Archived(DomainError):
     message = "The record is archived and therefore read-only; restore it before changing it."
 
 
+class PastUnknown(DomainError):
+    """What held at a moment is not known: it is before the history begins, or to come.
+
+    The message says so of a moment that its reader names.
+    """
+
+    message = "is not known"
+
+
+class TooManyPoints(DomainError):
+    """A series would have too many points."""
+
+    message = "There would be too many points."
+
+
 class NotAssessed(DomainError):
     """The organization records nothing of the control, so there is nothing to confirm."""
 

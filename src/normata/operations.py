@@ -17,6 +17,8 @@ from normata.events import operations as events
 from normata.events import record_undo, undo
 from normata.events.sealing import SEALING_WRITES
 from normata.frameworks import operations as frameworks
+from normata.history import operations as history
+from normata.history.reading import of_then
 from normata.identity.invitations import operations as invitations
 from normata.identity.invitations.invitations import ACCEPTING_WRITES, INVITATION_LOOKUP, INVITATIONS_OF_ADDRESS
 from normata.identity.me import operations as me
@@ -46,7 +48,7 @@ from normata.tables import Table
 from normata.views import operations as views
 from normata.wiring import JOB_TYPES, SUBSCRIBERS
 
-OPERATIONS: tuple[Operation, ...] = (
+_DECLARED: tuple[Operation, ...] = (
     *frameworks.OPERATIONS,
     *controls.OPERATIONS,
     *own_frameworks.OPERATIONS,
@@ -57,6 +59,7 @@ OPERATIONS: tuple[Operation, ...] = (
     undo.OPERATION,
     *explanation.OPERATIONS,
     *reports.OPERATIONS,
+    *history.OPERATIONS,
     *soa_versions.OPERATIONS,
     *notifications.OPERATIONS,
     *due.OPERATIONS,
@@ -77,6 +80,8 @@ OPERATIONS: tuple[Operation, ...] = (
     *invitations.OPERATIONS,
     *service_accounts.OPERATIONS,
 )
+# What coverage follows from is known for any moment of the past.
+OPERATIONS: tuple[Operation, ...] = tuple(map(of_then, _DECLARED))
 
 SECURITY = Security(
     writes=all_writes(

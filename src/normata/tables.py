@@ -10,6 +10,7 @@ from normata.events import model as _events
 from normata.frameworks import baseline_model as _baselines
 from normata.frameworks import model as _frameworks
 from normata.frameworks import wording_model as _wordings
+from normata.history import model as _history
 from normata.identity import model as _identity
 from normata.identity import sign_in_model as _sign_in
 from normata.notifications import model as _notifications
@@ -21,6 +22,6 @@ from normata.views import model as _views
 __all__ = ["Table"]
 
 _modules = (
-    *(_archiving, _baselines, _events, _frameworks, _idempotency, _identity, _jobs),
+    *(_archiving, _baselines, _events, _frameworks, _history, _idempotency, _identity, _jobs),
     *(_notifications, _records, _revisions, _short_ids, _sign_in, _soa_versions, _upgrades, _views, _wordings),
 )

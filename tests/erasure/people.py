@@ -22,6 +22,7 @@ from normata.identity.model import AccessToken, Invitation, Operator, User
 from normata.identity.tokens import tokens
 from normata.records.kinds import Asset, Policy
 from tests.databases import change
+from tests.history.rows import fill
 from tests.served import Served
 from tests.world import ALPHA, BETA, SET_ASIDE, record_id
 
@@ -179,6 +180,7 @@ def plant(database: Database) -> None:
 
     It goes past all rules, so that a column that nobody thought of is there, too.
     """
+    database.alter_now(lambda connection: [connection.exec_driver_sql(statement) for statement in fill()])
 
     def work(transaction: Transaction) -> None:
         own = dict(own_tables())

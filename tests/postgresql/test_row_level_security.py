@@ -24,6 +24,7 @@ from normata.records.base import Restorable
 from normata.records.restore import restore
 from normata.tables import Table
 from tests.core.db.sessions import Service, Session, run
+from tests.history.rows import fill
 from tests.postgresql.row_level import IN_ALPHA, IN_BETA
 from tests.world import ALPHA, BETA, record_id
 
@@ -80,6 +81,8 @@ def refusal(act: Callable[[], object]) -> str:
 def test_every_table_of_an_organization_is_read_within_the_scope_only(service: Service, admin: Session) -> None:
     """Without any condition a statement shows what is readable and what is shared, whatever is writable."""
     assert len(OWNED) > 20  # the tables have been found at all
+    for statement in fill():
+        admin.rows(statement)
     for table in OWNED:
         assert stored(admin, table, ALPHA) != stored(admin, table), table.name
         for readable in ((), (ALPHA,), (BETA,), (ALPHA, BETA), (BETA, "org-gone")):

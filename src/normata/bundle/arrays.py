@@ -47,3 +47,5 @@ _TABLES: tuple[type[Table], ...] = (
 )
 
 ARRAYS: dict[str, type[Table]] = {table.array: table for table in _TABLES}
+
+HISTORY = "history"  # the array with the past of an organization, whose rows are of several tables

@@ -8,7 +8,8 @@ from typing import IO, Any
 
 from sqlalchemy import BindParameter, ColumnElement, Select, bindparam, or_, select, union
 
-from normata.bundle.arrays import ARRAYS, OPERATORS_OWN
+from normata.bundle.arrays import ARRAYS, HISTORY, OPERATORS_OWN
+from normata.bundle.history import history_rows
 from normata.core.changes.references import references_of
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
@@ -17,6 +18,7 @@ from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlMatch, Framework, MappingDocument, SetAsideMatch
 from normata.frameworks.visibility import baseline_visible_to, match_visible_to
 from normata.frameworks.wording_model import ControlWording
+from normata.history.model import AdoptionHistory
 from normata.identity.model import Organization
 from normata.tables import Table
 
@@ -35,6 +37,8 @@ def dump(transaction: Transaction, organization_id: str, file: IO[str]) -> None:
             file.write(separator)
             write_array(file, array, (as_wire(table, row) for row in _rows(transaction, table, organization_id)))
             separator = ",\n"
+    file.write(separator)
+    write_array(file, HISTORY, history_rows(transaction, organization_id, _frameworks))
     file.write("\n}\n")
 
 
@@ -110,8 +114,10 @@ _BELONG: Mapping[type[Table], Callable[[], ColumnElement[bool]]] = {
 def _frameworks() -> Any:
     """The organization's own frameworks, and those that its rows refer to, directly or by one of their controls."""
     frameworks, controls = sql_table(Framework).c, sql_table(Control).c
+    adopted = sql_table(AdoptionHistory).c  # those that it has left are part of its past
     return union(
         select(frameworks.id).where(frameworks.organization_id == _ORGANIZATION),
+        select(adopted.framework_id).where(adopted.organization_id == _ORGANIZATION),
         *_referred_to(Framework),
         select(controls.framework_id).where(controls.id.in_(union(*_referred_to(Control), *_ends_set_aside()))),
     )

@@ -8,29 +8,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from collections.abc import Iterator
 from functools import cache
 from io import TextIOWrapper
 from pathlib import Path
-from types import UnionType
-from typing import IO, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import IO, Any
 
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Column, bindparam, delete, insert, literal, select
+from sqlalchemy import bindparam, delete, insert, literal, select
 
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.dumping import write_array
 from normata.bundle.loading import Progress
 from normata.bundle.reading import JsonText, Stopped
+from normata.bundle.stored_values import columns_of
 from normata.core.changes.source import Fault, FaultyInput, pointer
 from normata.core.db.transaction import Transaction, batches
-from normata.core.db.types import UtcTimestamp
 from normata.core.documents.files import Unreadable, open_input
 from normata.core.schema import migrations
 from normata.core.schema.table import sql_table, tables
 from normata.errors import CommandError
 from normata.events.model import UnsealedEvent
+from normata.history.model import HISTORY_TABLES
 from normata.tables import Table
 
 _SCHEMA = "schema"  # the first member of the file
@@ -38,6 +37,7 @@ _HEAD = re.compile(rf'\s*\{{\s*"{_SCHEMA}"\s*:'.encode())
 _HEAD_LENGTH = 100  # bytes
 
 _AT_ONCE = 1_000  # rows
+_BY_TRIGGERS = (UnsealedEvent, *HISTORY_TABLES)
 
 
 def every_array() -> dict[str, type[Table]]:
@@ -144,8 +144,8 @@ class _Loader:
     def _array(self, name: str, table: type[Table], text: JsonText) -> None:
         statement = _insert(table)
         self.counts[name] = 0
-        if table is UnsealedEvent:  # the trigger has noted all loaded events, but most of them are sealed
-            self._transaction.rows(delete(UnsealedEvent))
+        if table in _BY_TRIGGERS:  # they have noted what was loaded as if it were new
+            self._transaction.rows(delete(sql_table(table)))
         rows: list[dict[str, Any]] = []
         for index, _ in enumerate(text.series("]")):
             self._place = pointer(name, index)
@@ -163,7 +163,7 @@ class _Loader:
 
     def _row(self, table: type[Table], text: JsonText) -> dict[str, Any]:
         item = text.value()
-        known = _columns(table)
+        known = columns_of(table)
         if not (isinstance(item, dict) and item.keys() == known.keys() and text.is_sound):
             raise self.faulty(f"must have just the fields {', '.join(known)}")
         row = {}
@@ -176,55 +176,10 @@ class _Loader:
         return row
 
 
-# --- What a column can hold
-
-_ReasonAgainst = Callable[[Any], str | None]
-_TYPES: dict[Any, tuple[type, ...]] = {bool: (bool,), float: (float, int), int: (int,), list: (list,), str: (str,)}
-
-
 @cache
 def _insert(table: type[Table]) -> Any:
     columns = sql_table(table).c
     return insert(table).values({column.name: bindparam(column.name, type_=column.type) for column in columns})
-
-
-@cache
-def _columns(table: type[Table]) -> dict[str, tuple[str, _ReasonAgainst]]:
-    """The columns by their names in the file, each with a function that returns why a value does not fit, or null."""
-    hints = get_type_hints(table)
-    return {to_camel(one.name): (one.name, _reason_against(one, hints[one.name])) for one in sql_table(table).c}
-
-
-def _reason_against(column: Column[Any], hint: Any) -> _ReasonAgainst:
-    # Only what the databases cannot store is refused: rules may have become stricter since the row was made.
-    plain = next(one for one in (*_parts(get_args(hint)[0]), Any) if one is not type(None))
-    values = get_args(plain) if get_origin(plain) is Literal else None
-    types = {float: (float, int), int: (int,), str: (str,), bool: (bool,), list: (list,)}.get(
-        get_origin(plain) or plain
-    )
-    is_time = isinstance(column.type, UtcTimestamp)
-
-    def reason_against(value: Any) -> str | None:
-        if value is None:
-            return None if column.nullable else "must not be null"
-        if values is not None and value not in values:
-            return f"must be one of {', '.join(values)}"
-        if types is not None and type(value) not in types:
-            return f"must be of type {types[0].__name__}"
-        return "must be a time" if is_time and not _is_time(value) else None
-
-    return reason_against
-
-
-def _parts(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-
-
-def _is_time(value: str) -> bool:
-    try:
-        return datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
-        return False
 
 
 def rows_of(counts: dict[str, int]) -> Iterator[str]:

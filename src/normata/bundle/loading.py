@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from normata.bundle.arrays import ARRAYS
+from normata.bundle.arrays import ARRAYS, HISTORY
+from normata.bundle.history import LoadedHistory
 from normata.bundle.row_buffer import RowBuffer
 from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.rows import PendingRow, PendingRows, read_row
@@ -24,7 +25,7 @@ from normata.coverage.rewording import Rewording, record_rewording, reworded_con
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
 from normata.frameworks.rules import RULES, count_controls, retirements
 from normata.identity.memberships import fault_owners_that_end
-from normata.identity.model import Membership
+from normata.identity.model import Membership, Organization
 from normata.soa_versions.model import SoaVersion
 from normata.soa_versions.versions import check_loaded
 from normata.tables import Table
@@ -52,7 +53,8 @@ def load(
     unit.lock("content")
     found = list(faults)
     buffer = RowBuffer()
-    groups, refused = _read(rows, buffer, found, progress)
+    past = LoadedHistory((row for row in rows if row.array == HISTORY), found)
+    groups, refused = _read([row for row in rows if row.array != HISTORY], buffer, found, progress)
     make_valid(
         unit,
         groups,
@@ -82,7 +84,13 @@ def load(
     for done, organization_id in enumerate(affected):
         progress("Computing coverage", done, len(affected))
         recompute(unit, organization_id, reassessed=reassessed)
+    past.write(unit, _new(groups, Organization), _new(groups, Framework))
     return row_counts
+
+
+def _new(groups: PendingRows, table: type[Table]) -> set[str]:
+    """The ids of the rows of a table that the load has added."""
+    return {row.id for row in groups.get(table, ()) if row.stored is None}
 
 
 def _read(

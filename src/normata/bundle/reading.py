@@ -10,7 +10,7 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from normata.bundle.arrays import ARRAYS
+from normata.bundle.arrays import ARRAYS, HISTORY
 from normata.bundle.row_buffer import RowBuffer
 from normata.core.changes.source import Fault, FaultyInput, Row
 from normata.core.documents.files import Unreadable, open_input
@@ -109,8 +109,8 @@ class _Reader:
             self._add_fault("is given twice")  # it is not known which value is meant
             self.is_whole = False
             text.pass_over()
-        elif array not in ARRAYS:
-            self._add_fault(f"is not an array that a bundle has; it has {', '.join(ARRAYS)}")
+        elif array not in ARRAYS and array != HISTORY:
+            self._add_fault(f"is not an array that a bundle has; it has {', '.join((*ARRAYS, HISTORY))}")
             text.pass_over()
         elif text.peek() != "[":
             self._add_fault("must be an array")

@@ -24,6 +24,8 @@ from normata.events.model import AuditEvent
 from normata.events.seals import Known, Seals, end_of, owners, seals_of
 from normata.events.verified import Verified
 from normata.frameworks.model import Control, Framework
+from normata.history.past import Past
+from normata.history.samples import random_moments
 from normata.identity.model import Organization
 from normata.identity.openid import groups
 from normata.identity.openid.configuration import Configuration
@@ -204,6 +206,9 @@ def _coverage_faults(_database: Database, transaction: Transaction, organization
     for organization_id in organizations:
         if not is_current(transaction, organization_id):
             yield f"the stored coverage of organization {organization_id} does not follow from its assessments"
+        for moment in random_moments(transaction, organization_id):
+            if not is_current(Past(transaction, organization_id, moment), organization_id):
+                yield f"the coverage of organization {organization_id} as of {moment} does not follow from what held"
 
 
 def _coverage_faults_of(database: Database, transaction: Transaction, organizations: Sequence[str]) -> list[str]:

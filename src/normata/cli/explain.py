@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from normata.cli.coverage import status_words
+from normata.cli.past import AsOfOption, moment_of, reading
 from normata.cli.shared import DatabaseOption, opened
 from normata.core.log import visible
 
@@ -37,6 +38,7 @@ def explain(
         str | None,
         typer.Option(help="The framework of the control, by id, slug or identifier.", show_default=False),
     ] = None,
+    as_of: AsOfOption = None,
     database: DatabaseOption = None,
 ) -> None:
     """Explain the coverage of a control: its proof, other sufficient assessments, effects, and what would lift it."""
@@ -46,8 +48,11 @@ def explain(
     from normata.frameworks.control_names import find_control
     from normata.identity.organization_lookup import find
 
+    moment = moment_of(as_of)
+
     def work(transaction: Transaction) -> Explanation:
         organization_id = find(transaction, organization)
+        transaction = reading(transaction, organization_id, moment)
         control_id = find_control(transaction, organization_id, control, framework)
         return explain_coverage(transaction, organization_id, control_id)
 

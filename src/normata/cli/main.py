@@ -21,6 +21,7 @@ from normata.cli import (
     importing,
     members,
     organizations,
+    past,
     people,
     reports,
     serve,
@@ -51,6 +52,7 @@ app.command()(coverage.assess)
 app.command()(reports.gaps)
 app.add_typer(reports.statements, name="soa")
 app.command()(explain.explain)
+app.add_typer(past.app, name="coverage")
 app.add_typer(organizations.app, name="organization")
 app.add_typer(members.member, name="member")
 members.user.command("erase")(erase.erase_user)

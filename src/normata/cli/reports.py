@@ -11,6 +11,7 @@ import typer
 
 from normata.cli import files as output_files
 from normata.cli.events import VerifierOption, note_in, verifiers_of
+from normata.cli.past import AsOfOption, moment_of, reading
 from normata.cli.shared import DatabaseOption, ForceOption, Group, echo, fail, opened
 from normata.core.log import visible
 
@@ -22,9 +23,10 @@ _SHOWN = 40  # rows of a table on a terminal
 
 
 class _Kind(NamedTuple):
-    """A report: its name, and the further frameworks of a statement, as they were named."""
+    """A report: its name, its moment (null for now), and a statement's further frameworks, as they were named."""
 
     name: Literal["gaps", "soa"]
+    moment: str | None = None
     others: tuple[str, ...] = ()
 
 
@@ -60,12 +62,13 @@ def gaps(
     framework: FrameworkArgument,
     *,
     wanted: FormatOption = None,
+    as_of: AsOfOption = None,
     output: OutputOption = None,
     force: ForceOption = False,
     database: DatabaseOption = None,
 ) -> None:
     """Report the gaps of a framework, the worst first, and what would close them."""
-    _report(_Kind("gaps"), organization, framework, wanted, output, force=force, database=database)
+    _report(_Kind("gaps", moment_of(as_of)), organization, framework, wanted, output, force=force, database=database)
 
 
 class _ReportsByDefault(Group):
@@ -92,6 +95,7 @@ def soa(
     *,
     others: OthersOption = None,
     wanted: StatementFormatOption = None,
+    as_of: AsOfOption = None,
     output: OutputOption = None,
     force: ForceOption = False,
     database: DatabaseOption = None,
@@ -100,7 +104,8 @@ def soa(
 
     A PDF needs the extra normata[pdf].
     """
-    _report(_Kind("soa", tuple(others or ())), organization, framework, wanted, output, force=force, database=database)
+    kind = _Kind("soa", moment_of(as_of), tuple(others or ()))
+    _report(kind, organization, framework, wanted, output, force=force, database=database)
 
 
 @statements.command("verify")
@@ -187,6 +192,7 @@ def _read(kind: _Kind, organization: str, framework: str, database: str | None) 
 
     def work(transaction: Transaction) -> Any:
         organization_id = find(transaction, organization)
+        transaction = reading(transaction, organization_id, kind.moment)
         framework_id = find_adopted(transaction, organization_id, framework)
         if kind.name == "gaps":
             return read_gaps(transaction, organization_id, framework_id)

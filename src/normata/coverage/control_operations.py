@@ -9,7 +9,7 @@ from pydantic import Field
 from normata.core.db.transaction import Transaction
 from normata.core.http.operation import ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
-from normata.core.schema.paging import OrganizationQuery, Page
+from normata.core.schema.paging import OrganizationQuery, Page, PastQuery
 from normata.coverage import coverage_list
 from normata.coverage.assessments import Assessment, assessed_to_wire, read_assessments
 from normata.coverage.conflicts import CONFLICT_DESCRIPTION
@@ -92,7 +92,7 @@ framework, its parent and children, the organization's assessment, the matches t
 coverage.""",
         about=Control,
         id_description="The id of the control.",
-        query=OrganizationQuery,
+        query=PastQuery,
         build=_one_control,
         answer=ControlDetails,
         answer_description="The control.",

@@ -95,7 +95,7 @@ class CoverageQuery(ControlQuery):
         return _conditions(
             ControlCoverage.coverage_status.in_(self.coverage_status) if self.coverage_status else None,
             _is(ControlCoverage.coverage_status.is_not(None), self.is_assessed),
-            _is(is_stale(literal(now(), UtcTimestamp())), self.is_stale),
+            _is(is_stale(literal(self.as_of or now(), UtcTimestamp())), self.is_stale),
             None if self.has_gap is None else has_gap if self.has_gap else has_none,
         )
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlalchemy import BindParameter, bindparam, or_, select
 
 from normata.core.db.transaction import Transaction, batches
-from normata.core.db.types import now
 from normata.core.schema.table import sql_table
 from normata.coverage import influence, proofs
 from normata.coverage.assessments import ASSESSMENT_COLUMNS
@@ -69,7 +68,7 @@ class Names:
             return None
         values = row._asdict()
         del values["review_due_at"], values["reworded_at"]
-        return Assessment(**values, stale=staleness(row, now()))
+        return Assessment(**values, stale=staleness(row, self._transaction.time_of_reading()))
 
     def steps(self, view: View, proof: Sequence[proofs.ProofStep]) -> list[Step]:
         """A proof whose controls and matches have been read."""

@@ -11,7 +11,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.http.operation import Operation, ReadOperation
 from normata.core.http.request import Request
 from normata.core.schema.fields import CoverageStatus, MatchLevel, Timestamp
-from normata.core.schema.paging import OrganizationQuery
+from normata.core.schema.paging import PastQuery
 from normata.core.schema.wire import Wire
 from normata.coverage.conflicts import CONFLICT_DESCRIPTION
 from normata.coverage.exclusion import EXCLUDED_BY, ExcludingGroup
@@ -237,7 +237,7 @@ If the assessment is in conflict, `conflict` says with what: the matches that ma
 assessments that it rests on, or the requirements below it that are assessed lower.""",
         about=Control,
         id_description="The id of a control of a framework that the organization has adopted.",
-        query=OrganizationQuery,
+        query=PastQuery,
         build=_explain,
         answer=CoverageExplanation,
         answer_description="The explanation.",

@@ -16,7 +16,7 @@ from sqlalchemy.sql.visitors import iterate
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
-from normata.core.schema.paging import PageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
+from normata.core.schema.paging import PastPageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
 from normata.core.schema.wire import listed_columns, wire_names
 from normata.errors import NotFound
 from normata.frameworks.baselines import BASELINE_FILTER, in_baseline_named
@@ -35,7 +35,7 @@ from normata.frameworks.model import (
 )
 
 
-class ControlQuery(PageQuery):
+class ControlQuery(PastPageQuery):
     """The query of the list of controls."""
 
     repeated: ClassVar[tuple[str, ...]] = ()  # parameters that may be repeated, by their names on the wire

@@ -17,7 +17,6 @@ from pydantic import Field
 from sqlalchemy import BindParameter, bindparam, func, select
 
 from normata.core.db.transaction import Transaction, batches
-from normata.core.db.types import now
 from normata.core.schema.fields import REASONS, CoverageStatus, Timestamp
 from normata.core.schema.wire import Wire
 from normata.coverage.coverage_list import CoveringMatch
@@ -287,7 +286,7 @@ def read_applicability(
         header,
         further,
         read_log(transaction, organization_id),
-        now(),
+        transaction.time_of_reading(),
         requirements,
         _read_planned(transaction, organization_id, [one for one in requirements if one.assessed == "NONE"]),
         _read_covering(transaction, organization_id, [one for one in requirements if one.is_indirect]),

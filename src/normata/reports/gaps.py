@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import Field
 
 from normata.core.db.transaction import Transaction
-from normata.core.db.types import now
 from normata.core.schema.fields import COVERAGE_STATUSES, CoverageStatus
 from normata.core.schema.wire import Wire
 from normata.coverage.conflicts import CONFLICT_DESCRIPTION
@@ -79,13 +78,14 @@ class Gaps:
     """The data of the gaps of a framework."""
 
     header: ReportHeader
+    moment: str
     requirements: list[Any]
     candidates: list[Any]
     conflicts: list[Any]
 
     def wire(self) -> dict[str, Any]:
         """The members of :class:`GapReport`."""
-        counts, moment = CoverageCounter(), now()
+        counts, moment = CoverageCounter(), self.moment
         for requirement in self.requirements:
             counts.add(requirement, is_stale=bool(staleness(requirement, moment)))
         gaps = [one for one in self.requirements if one.is_applicable and one.effective != "FULL"]
@@ -104,6 +104,7 @@ def read_gaps(transaction: Transaction, organization_id: str, framework_id: str)
     """The gaps of a framework, in five statements. Raises NotFound unless the organization has adopted it."""
     return Gaps(
         read_report_header(transaction, organization_id, framework_id),
+        transaction.time_of_reading(),
         read_requirements(transaction, organization_id, framework_id),
         read_candidates(transaction, organization_id, framework_id),
         read_conflicts(transaction, organization_id, framework_id),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from normata.core.db.transaction import Transaction
-from normata.core.http.formats import JSON, FormatQuery, Formats, csv, xlsx
+from normata.core.http.formats import JSON, Formats, PastFormatQuery, csv, xlsx
 from normata.core.http.operation import Operation, ReadOperation
 from normata.core.http.request import Request
-from normata.core.schema.paging import OrganizationQuery
+from normata.core.schema.paging import PastQuery
 from normata.frameworks.model import Framework
 from normata.reports import summary
 from normata.reports.examples import COUNTS, FRAMEWORK_ID, HEAD, IDENTITIES, counts
@@ -115,7 +115,7 @@ is stale (`stale`). Every category has the same counts, of all requirements belo
 is only in the counts of the framework.""",
         about=Framework,
         id_description=FRAMEWORK_ID,
-        query=OrganizationQuery,
+        query=PastQuery,
         build=lambda transaction, request: summary.summary(transaction, request.organization_id, request.id),
         answer=summary.FrameworkCoverage,
         answer_description="The counts.",
@@ -153,7 +153,7 @@ direct effects are reported, so every entry can be checked against its match.
 The CSV has the table of the gaps; the workbook (XLSX) also has the next steps, the conflicts and the counts.""",
         about=Framework,
         id_description=FRAMEWORK_ID,
-        query=FormatQuery,
+        query=PastFormatQuery,
         build=lambda transaction, request: read_gaps(transaction, request.organization_id, request.id),
         formats=GAPS,
         is_long=True,

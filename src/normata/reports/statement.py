@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
-from normata.core.http.formats import JSON, FormatQuery, Formats, csv, pdf, xlsx
+from normata.core.http.formats import JSON, Formats, PastFormatQuery, csv, pdf, xlsx
 from normata.core.http.operation import ReadOperation
 from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.http.request import Request
@@ -33,7 +33,7 @@ OTHERS = "otherFrameworkIds"
 StatementFormat = Literal["json", "csv", "xlsx", "pdf"]
 
 
-class StatementQuery(FormatQuery):
+class StatementQuery(PastFormatQuery):
     """The query of the statement of applicability."""
 
     format: Annotated[

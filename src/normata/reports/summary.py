@@ -8,7 +8,7 @@ from pydantic import Field
 from sqlalchemy import bindparam, func, select
 
 from normata.core.db.transaction import Transaction
-from normata.core.db.types import UtcTimestamp, now
+from normata.core.db.types import UtcTimestamp
 from normata.core.schema.wire import Wire
 from normata.coverage.staleness import is_stale
 from normata.frameworks.counting import is_group
@@ -60,7 +60,7 @@ def summary(transaction: Transaction, organization_id: str, framework_id: str) -
     above = {parent.id: parent.parent_id for parent in parents}
     counters = {parent.id: CoverageCounter() for parent in parents}
     whole = CoverageCounter()
-    for group in transaction.rows(_COUNTED, about | {"moment": now()}):
+    for group in transaction.rows(_COUNTED, about | {"moment": transaction.time_of_reading()}):
         whole.add(group, group.requirements, is_stale=group.is_stale)
         parent = group.parent_id
         while parent is not None:

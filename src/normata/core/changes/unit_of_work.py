@@ -108,6 +108,8 @@ class UnitOfWork(DelegatingTransaction):
         self.actor = actor
         self.scope = scope
         self.moment = moment or now()
+        self._may_move = moment is None
+        self._is_dated = False
         self._allowed = None if writes is None else _allowed(tuple(writes))
         self._written: set[str] = set()
         self._held: set[tuple[str, bool]] = set()
@@ -181,10 +183,12 @@ class UnitOfWork(DelegatingTransaction):
 
     @override
     def lock(self, name: str, *, shared: bool = False) -> None:
-        """Take a lock, unless it is already held."""
+        """Take a lock, unless it is already held. What others wrote until then came before this change."""
         if (name, shared) not in self._held:
             self._transaction.lock(name, shared=shared)
             self._held.add((name, shared))
+            if self._may_move and not self._written:
+                self.moment = now()
 
     def require_published(self) -> None:
         """Raise UndeclaredWrite if a table was written without a published change."""
@@ -195,7 +199,9 @@ class UnitOfWork(DelegatingTransaction):
 
     def following(self, writes: Sequence[Write]) -> UnitOfWork:
         """A unit of work of the same actor and moment, in the same transaction, with other writes."""
-        return UnitOfWork(self._transaction, self.actor, self.scope, writes, self.moment)
+        unit = UnitOfWork(self._transaction, self.actor, self.scope, writes, self.moment)
+        unit._is_dated = self._is_dated
+        return unit
 
     def _note(self, statement: Statement) -> None:
         table = self._declared(statement)
@@ -209,6 +215,9 @@ class UnitOfWork(DelegatingTransaction):
         table: str = statement.table.name  # type: ignore[union-attr] # statements write plain tables only
         if self._allowed is not None and (table, statement.__visit_name__) not in self._allowed:
             raise UndeclaredWrite(f"the change does not declare that it may {statement.__visit_name__} {table}")
+        if not self._is_dated and statement.table.info.get("is_dated"):  # type: ignore[union-attr] # as above
+            self._transaction.date(self.moment)
+            self._is_dated = True
         return table
 
 

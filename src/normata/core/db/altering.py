@@ -40,6 +40,10 @@ class AlteringTransaction(Transaction):
         return True
 
     @override
+    def date(self, moment: str) -> None:
+        """Does nothing: what an upgrade changes holds from when it does so."""
+
+    @override
     def check_constraints(self) -> None:
         """The commit does."""
 

@@ -52,6 +52,14 @@ class DelegatingTransaction(Transaction):
         return self._transaction.try_lock(name)
 
     @override
+    def date(self, moment: str) -> None:
+        self._transaction.date(moment)
+
+    @override
+    def time_of_reading(self) -> str:
+        return self._transaction.time_of_reading()
+
+    @override
     def check_constraints(self) -> None:
         self._transaction.check_constraints()
 

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import CompoundSelect, Delete, Insert, Select, Update
 
+from normata.core.db.types import now
+
 T = TypeVar("T")
 
 # A SELECT with any columns, or a statement that writes.
@@ -90,6 +92,10 @@ class Transaction(ABC):
         """Take the lock ``name`` as :meth:`lock` does, or return false immediately if another transaction holds it."""
 
     @abstractmethod
+    def date(self, moment: str) -> None:
+        """Set the moment (in wire form) from which on what this transaction writes holds, for history tables."""
+
+    @abstractmethod
     def check_constraints(self) -> None:
         """Check now what the commit would check: references, and that no statement has failed.
 
@@ -113,6 +119,10 @@ class Transaction(ABC):
         itself, its plans assume a small table. If few rows were written, this is not needed, and the table is skipped;
         each database decides what is few.
         """
+
+    def time_of_reading(self) -> str:
+        """The moment (in wire form) that what is read is about: now, unless it is of the past."""
+        return now()
 
     def row(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Any | None:
         """The first row, or null."""

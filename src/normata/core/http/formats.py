@@ -12,7 +12,7 @@ from pydantic import Field
 from normata.core.http.content import Content
 from normata.core.http.negotiation import best_media_type
 from normata.core.http.problems import FieldFault, InvalidRequest, NotAcceptable
-from normata.core.schema.paging import OrganizationQuery
+from normata.core.schema.paging import OrganizationQuery, PastQuery
 from normata.core.schema.wire import encode
 
 FormatName = Literal["json", "csv", "xlsx", "pdf", "text", "metadata"]
@@ -26,6 +26,10 @@ class FormatQuery(OrganizationQuery):
         ReportFormat | None,
         Field(description="The format of the answer. It wins over `Accept`, so that a link can name it."),
     ] = None
+
+
+class PastFormatQuery(FormatQuery, PastQuery):
+    """The query of a report with several formats that can be read of the past."""
 
 
 @dataclass(frozen=True, kw_only=True)

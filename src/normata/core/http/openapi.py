@@ -18,6 +18,7 @@ from normata.core.http.openapi_headers import (
     IF_NONE_MATCH,
     LINK,
     LOCATION,
+    MEMENTO,
     VALIDATORS,
     not_modified,
 )
@@ -26,6 +27,7 @@ from normata.core.http.openapi_schemas import components, name_closed_enums, que
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.core.http.problems import FieldFault, Problem, responses
 from normata.core.http.problems import examples as error_examples
+from normata.core.schema.paging import PastQuery
 
 _BEARER = {"type": "http", "scheme": "bearer", "description": "An access token: `Bearer <ACCESS_TOKEN>`."}
 
@@ -114,6 +116,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
         case ReadOperation():
             disposition = DISPOSITION if operation.formats is not None else {}
             own = VALIDATORS | disposition | (LINK if isinstance(operation, ListOperation) else {})
+            if issubclass(operation.query, PastQuery):
+                own |= MEMENTO
             found["200"] = _success(operation, own)
             found["304"] = not_modified()
         case ChangeOperation():

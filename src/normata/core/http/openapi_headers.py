@@ -57,6 +57,13 @@ LINK = {
         "schema": {"type": "string"},
     }
 }
+MEMENTO = {
+    "Memento-Datetime": {
+        "description": "Of an answer of the past: its moment, in whole seconds (RFC 7089, section 2.1.1).",
+        "required": False,
+        "schema": {"type": "string"},
+    }
+}
 IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",

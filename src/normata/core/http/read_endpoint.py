@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from datetime import datetime
+from email.utils import format_datetime
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus
@@ -31,7 +33,7 @@ from normata.core.http.page_cache import Page
 from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.http.request import Request
 from normata.core.http.services import Services
-from normata.core.schema.paging import OrganizationQuery, OwnPageQuery, Query
+from normata.core.schema.paging import OrganizationQuery, OwnPageQuery, PastQuery, Query
 from normata.core.schema.wire import encode
 from normata.errors import InsufficientRole, NotFound
 
@@ -86,13 +88,15 @@ class ReadEndpoint:
             if operation.formats is not None:
                 request = self._request(scope, caller, parsed.query, organization_id)
                 content = await self._in_format(operation.formats, request, context)
-                await content.send(context.headers, send)
+                await content.send(context.headers, send, *_memento(parsed.query))
                 return
             if parsed.key and caller.revisions[organization_id]:
                 await self._send_cached(scope, send, caller, parsed, organization_id)
                 return
             page = await self._build(self._request(scope, caller, parsed.query, organization_id))
-        await page.content.send(context.headers, send, *_links(scope, context, parsed.query, page))
+        await page.content.send(
+            context.headers, send, *_links(scope, context, parsed.query, page), *_memento(parsed.query)
+        )
 
     async def _send_cached(
         self, scope: Scope, send: Send, caller: Caller, parsed: _ParsedQuery, organization_id: str
@@ -106,7 +110,9 @@ class ReadEndpoint:
         if page is None:
             page = await self._build(self._request(scope, caller, parsed.query, organization_id))
         known = len(page.content.representations)
-        await page.content.send(context.headers, send, *_links(scope, context, parsed.query, page))
+        await page.content.send(
+            context.headers, send, *_links(scope, context, parsed.query, page), *_memento(parsed.query)
+        )
         if page.revision and len(page.content.representations) > known:
             services.pages.store(key, page)  # it is new, or has grown
 
@@ -193,6 +199,13 @@ def _organization(operation: ReadOperation, caller: Caller, query: Query, wanted
     if not operation.admits_query(caller.roles[found], query):
         raise InsufficientRole(f"This takes the role {operation.role} or a larger one in the organization.")
     return found
+
+
+def _memento(query: Query) -> tuple[tuple[bytes, bytes], ...]:
+    """The header that says of which moment an answer of the past is (RFC 7089, section 2.1.1), in whole seconds."""
+    if not isinstance(query, PastQuery) or query.as_of is None:
+        return ()
+    return ((b"memento-datetime", format_datetime(datetime.fromisoformat(query.as_of), usegmt=True).encode()),)
 
 
 def _links(scope: Scope, context: RequestContext, query: Query, page: Page) -> tuple[tuple[bytes, bytes], ...]:

@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy import ColumnElement, Select, String, UnaryExpression, and_, bindparam, func
 
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Transaction
+from normata.core.schema.fields import Timestamp
 from normata.core.schema.text import fold
 
 Item = TypeVar("Item")
@@ -88,6 +89,18 @@ class OrganizationQuery(Query):
     organization_id: OrganizationId
 
 
+class PastQuery(OrganizationQuery):
+    """The query of what can be read of the past."""
+
+    as_of: Annotated[
+        Timestamp | None,
+        Field(
+            description="What held at this moment instead of now; a plain date is the midnight (UTC) at its start."
+            " Names and texts are today's. 400 if the moment is to come, or before the organization's past is known."
+        ),
+    ] = None
+
+
 class OwnPageQuery(Query):
     """The query of a list of the caller's own rows."""
 
@@ -103,6 +116,10 @@ class OwnPageQuery(Query):
 
 class PageQuery(OwnPageQuery, OrganizationQuery):
     """The query of every list of an organization."""
+
+
+class PastPageQuery(PageQuery, PastQuery):
+    """The query of a list that can be read of the past."""
 
 
 class Page(BaseModel, Generic[Item]):

@@ -142,6 +142,10 @@ class PostgreSQLTransaction(Transaction):
         return bool(is_taken)
 
     @override
+    def date(self, moment: str) -> None:
+        self.fetch("SELECT set_config('normata.moment', $1, true)", moment)
+
+    @override
     def check_constraints(self) -> None:
         self.fetch("SET CONSTRAINTS ALL IMMEDIATE")
 

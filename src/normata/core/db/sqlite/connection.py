@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from normata.core.db.transaction import ConstraintViolation
+from normata.core.db.types import now
 from normata.errors import Unavailable, UnavailableReason
 
 # Result codes about the file or its other users. All others, such as those for a missing table or a wrong statement,
@@ -76,6 +77,12 @@ def begin(connection: sqlite3.Connection, deadline: float, free_lock: Callable[[
         connection.execute(f"PRAGMA busy_timeout = {timeout}")
 
 
+class Connection(sqlite3.Connection):
+    """A connection with the moment of its transaction, which triggers write to history tables."""
+
+    moment: str | None = None  # in wire form; null for that of the clock
+
+
 class File:
     """The file of a database. With ``create`` it is created if it does not exist; ``timeout`` is in seconds."""
 
@@ -95,7 +102,7 @@ class File:
 
     def open(
         self, *, waits: bool = True, keeps_references: bool = True, only_reads: bool = False, cache_mib: int = 16
-    ) -> tuple[sqlite3.Connection, _Identity]:
+    ) -> tuple[Connection, _Identity]:
         """A connection, and the identity of its file. Raises Unavailable and sqlite3.Error.
 
         Without ``waits`` a statement fails immediately if another process has the lock that it needs. ``cache_mib`` is
@@ -114,6 +121,7 @@ class File:
             timeout=self._timeout if waits else 0,
             isolation_level=None,
             check_same_thread=False,
+            factory=Connection,
         )
         try:
             _configure(connection, keeps_references=keeps_references, only_reads=only_reads, cache_mib=cache_mib)
@@ -132,7 +140,8 @@ class File:
         return error
 
 
-def _configure(connection: sqlite3.Connection, *, keeps_references: bool, only_reads: bool, cache_mib: int) -> None:
+def _configure(connection: Connection, *, keeps_references: bool, only_reads: bool, cache_mib: int) -> None:
+    connection.create_function("normata_moment", 0, lambda: connection.moment or now())
     for pragma in (
         "synchronous = FULL",
         f"foreign_keys = {'ON' if keeps_references else 'OFF'}",
@@ -158,11 +167,11 @@ class Connections:
         """``options`` are those of :meth:`File.open`."""
         self._file = file
         self._options = options
-        self._idle: list[tuple[sqlite3.Connection, _Identity]] = []
+        self._idle: list[tuple[Connection, _Identity]] = []
         self._opened = 0
 
     @contextmanager
-    def lease(self) -> Iterator[sqlite3.Connection]:
+    def lease(self) -> Iterator[Connection]:
         """A connection for a block. Uncommitted changes of the block are rolled back.
 
         Raises Unavailable, sqlite3.Error.
@@ -203,7 +212,7 @@ class Connections:
         while self._idle:
             self._idle.pop()[0].close()
 
-    def _take(self) -> tuple[sqlite3.Connection, _Identity]:
+    def _take(self) -> tuple[Connection, _Identity]:
         while True:
             try:
                 connection, identity = self._idle.pop()

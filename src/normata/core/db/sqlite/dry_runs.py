@@ -12,7 +12,7 @@ from typing import Any
 from typing_extensions import override
 
 from normata.core.db.monitoring import Monitor
-from normata.core.db.sqlite.connection import Connections, File, begin, code
+from normata.core.db.sqlite.connection import Connection, Connections, File, begin, code
 from normata.core.db.sqlite.transaction import SQLiteTransaction, run_work
 from normata.core.db.sqlite.worker import Worker
 from normata.core.db.statements import Statements
@@ -79,7 +79,7 @@ class DryRuns:
                 raise
             raise translated from error
 
-    def _attempt(self, connection: sqlite3.Connection, work: Work[T]) -> T:
+    def _attempt(self, connection: Connection, work: Work[T]) -> T:
         """Run ``work`` and return its result. Raises _Interrupted if a writer was faster, and its errors."""
         transaction = _Interruptible(connection, self._statements, self._file, self._guard)
         connection.execute("BEGIN")
@@ -106,9 +106,7 @@ class _Interrupted(Exception):
 class _Interruptible(SQLiteTransaction):
     """A transaction that another thread may end between two statements, if it has written."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, statements: Statements, file: File, guard: threading.Lock
-    ) -> None:
+    def __init__(self, connection: Connection, statements: Statements, file: File, guard: threading.Lock) -> None:
         super().__init__(connection, statements, file)
         self._guard = guard
         self._has_lock = False

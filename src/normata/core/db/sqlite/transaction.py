@@ -8,7 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from normata.core.db.sqlite.connection import File
+from normata.core.db.sqlite.connection import Connection, File
 from normata.core.db.statements import Prepared, Statements
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
 
@@ -22,7 +22,8 @@ _SAMPLE = 100_000  # index entries that are read to estimate their number
 class SQLiteTransaction(Transaction):
     """A transaction that has begun; its creator ends it."""
 
-    def __init__(self, connection: sqlite3.Connection, statements: Statements, file: File) -> None:
+    def __init__(self, connection: Connection, statements: Statements, file: File) -> None:
+        connection.moment = None
         self._connection = connection
         self._statements = statements
         self._file = file
@@ -63,6 +64,10 @@ class SQLiteTransaction(Transaction):
         """Nobody else is writing."""
         del name
         return True
+
+    @override
+    def date(self, moment: str) -> None:
+        self._connection.moment = moment
 
     @override
     def check_constraints(self) -> None:

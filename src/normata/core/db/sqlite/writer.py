@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from normata.core.db.batching import ENDING, Batcher
 from normata.core.db.monitoring import Monitor, measured_wait
-from normata.core.db.sqlite.connection import Connections, File, begin
+from normata.core.db.sqlite.connection import Connection, Connections, File, begin
 from normata.core.db.sqlite.transaction import SQLiteTransaction, run_work
 from normata.core.db.statements import Statements
 from normata.core.db.transaction import T, Work
@@ -102,11 +102,11 @@ class Writer:
             connection.execute("COMMIT")
         return outcomes
 
-    def _begin(self, connection: sqlite3.Connection, deadline: float) -> None:
+    def _begin(self, connection: Connection, deadline: float) -> None:
         with measured_wait(self._lock_waits):
             begin(connection, deadline, self._free_lock)
 
-    def _run_together(self, connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list[Any] | None:
+    def _run_together(self, connection: Connection, works: Sequence[Work[Any]]) -> list[Any] | None:
         """The result or failure of each work; null if one has failed after a write.
 
         Then everything must be rolled back, because there are no savepoints. With one for each work, SQLite would copy
@@ -128,7 +128,7 @@ class Writer:
                 outcomes.append(_Failure(self._file.translate(error)))
         return outcomes
 
-    def _attempt(self, connection: sqlite3.Connection, work: Work[Any]) -> Any:
+    def _attempt(self, connection: Connection, work: Work[Any]) -> Any:
         """The result of ``work``, or its failure if it has written nothing."""
         transaction = SQLiteTransaction(connection, self._statements, self._file)
         connection.execute("SAVEPOINT work")

@@ -1,0 +1,117 @@
+"""Commands about the past: the option ``--as-of`` of others, and ``coverage history``."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from normata.cli.shared import DatabaseOption, Group, echo, fail, opened
+
+if TYPE_CHECKING:
+    from normata.core.db.transaction import Transaction
+
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="MOMENT",
+        help="What held at a moment instead of now: a date, or an RFC 3339 time. A date is the midnight (UTC) at its"
+        " start.",
+        show_default=False,
+    ),
+]
+
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Coverage over time.", rich_markup_mode=None, pretty_exceptions_enable=False
+)
+
+_NAMES = ("full", "partial", "none", "excluded", "conflicts", "stale")
+
+
+def moment_of(value: str | None) -> str | None:
+    """A moment of the command line in wire form; null for none. Ends the command if it is none."""
+    from normata.core.schema.fields import parse_timestamp
+
+    if value is None:
+        return None
+    try:
+        return parse_timestamp(value)
+    except ValueError as error:
+        fail(f"{value!r} is no moment: it {error}", code=2)
+
+
+def reading(transaction: Transaction, organization_id: str, moment: str | None) -> Transaction:
+    """A transaction that reads what held at a moment, null for now. Raises CommandError."""
+    from normata.errors import CommandError, PastUnknown
+    from normata.history.reading import at
+
+    try:
+        return at(transaction, organization_id, moment)
+    except PastUnknown as error:
+        raise CommandError(f"{moment} {error}") from None
+
+
+@app.command("history")
+def history(
+    organization: Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")],
+    framework: Annotated[str, typer.Argument(metavar="FRAMEWORK", help="A framework, by id, slug or identifier.")],
+    *,
+    since: Annotated[
+        str | None,
+        typer.Option("--from", metavar="MOMENT", help="The first moment. Default: a year ago.", show_default=False),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="MOMENT", help="The last moment. Default: now.", show_default=False)
+    ] = None,
+    step: Annotated[Literal["day", "week", "month"], typer.Option(help="The time between two moments.")] = "week",
+    wanted: Annotated[
+        Literal["json", "csv"] | None,
+        typer.Option("--format", help="The format. Default: a table.", show_default=False),
+    ] = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Show how the requirements of a framework were covered over time."""
+    from normata.core.schema.wire import encode
+    from normata.errors import CommandError, DomainError
+    from normata.history.series import SeriesQuery, coverage_series
+    from normata.identity.organization_lookup import find
+    from normata.reports.report_header import find_adopted
+
+    query: dict[str, Any] = {"step": step, "from": moment_of(since), "to": moment_of(until)}
+
+    def work(transaction: Transaction) -> dict[str, Any]:
+        organization_id = find(transaction, organization)
+        framework_id = find_adopted(transaction, organization_id, framework)
+        asked = SeriesQuery.model_validate({"organizationId": organization_id, **query})
+        try:
+            return coverage_series(transaction, organization_id, framework_id, asked)
+        except DomainError as error:
+            raise CommandError(str(error)) from None
+
+    with opened(database, create=False) as source:
+        found = source.read_now(work)
+    points = found["points"]
+    if wanted == "json":
+        echo(encode(found).decode())
+    elif wanted == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\r\n")
+        writer.writerow(["at", "adopted", *_NAMES])
+        writer.writerows([point["at"], point["isAdopted"], *(point[name] for name in _NAMES)] for point in points)
+    else:
+        _print(points)
+
+
+def _print(points: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("Day", *(name.title() for name in _NAMES), box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for point in points:
+        counts = [str(point[name]) for name in _NAMES] if point["isAdopted"] else ["-"] * len(_NAMES)
+        table.add_row(point["at"][: len("2026-11-20")], *counts)
+    Console(file=sys.stdout).print(table)

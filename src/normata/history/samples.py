@@ -1,0 +1,40 @@
+"""Moments of an organization's past, to be checked."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from sqlalchemy import bindparam, func, select
+
+from normata.core.db.transaction import Transaction
+from normata.core.db.types import format_timestamp
+from normata.core.schema.table import sql_table
+from normata.history.model import EffectiveHistory, HistoryStart
+
+_AT_RANDOM = 2  # of each sort
+
+
+def random_moments(transaction: Transaction, organization_id: str) -> Iterator[str]:
+    """Some moments: of changes, at which a history is most likely to be wrong, and at any other time."""
+    key = {"organization": organization_id}
+    since, now = transaction.scalar(_SINCE, key), transaction.time_of_reading()
+    changes = [moment for moment in transaction.scalars(_CHANGES, key) if moment <= now]
+    if since is None or since > now:
+        return
+    yield from random.sample(changes, min(_AT_RANDOM, len(changes)))
+    first, last = datetime.fromisoformat(since), datetime.fromisoformat(now)
+    for _ in range(_AT_RANDOM):
+        yield format_timestamp(first + timedelta(seconds=(last - first).total_seconds() * random.random()))  # noqa: S311
+
+
+_HISTORY, _START = sql_table(EffectiveHistory), sql_table(HistoryStart)
+_SINCE = select(_START.c.since).where(_START.c.organization_id == bindparam("organization"))
+_CHANGES = (
+    select(_HISTORY.c.valid_from)
+    .where(_HISTORY.c.organization_id == bindparam("organization"))
+    .group_by(_HISTORY.c.valid_from)
+    .order_by(func.random())
+    .limit(100)
+)
