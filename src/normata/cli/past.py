@@ -85,9 +85,9 @@ def history(
     def work(transaction: Transaction) -> dict[str, Any]:
         organization_id = find(transaction, organization)
         framework_id = find_adopted(transaction, organization_id, framework)
-        asked = SeriesQuery.model_validate({"organizationId": organization_id, **query})
+        requested = SeriesQuery.model_validate({"organizationId": organization_id, **query})
         try:
-            return coverage_series(transaction, organization_id, framework_id, asked)
+            return coverage_series(transaction, organization_id, framework_id, requested)
         except DomainError as error:
             raise CommandError(str(error)) from None
 
