@@ -97,11 +97,8 @@ def test_a_list_of_another_organization_is_empty(service: Service) -> None:
     adopted = {"fw-foreign", "fw-star"}
     centralized = {"fw-sun", "fw-moon", "fw-star"}
 
-    for scope, totals, seen in (
-        (IN_ALPHA, (0, 0), set()),
-        (TenantScope((), (BETA,)), (0, 0), set()),
-        (IN_BETA, (26, 2), adopted),
-    ):
+    outside = TenantScope((), (BETA,))
+    for scope, totals, seen in ((IN_ALPHA, (0, 0), set()), (outside, (0, 0), set()), (IN_BETA, (26, 2), adopted)):
         assert service.read(lambda transaction: list_controls(transaction, controls), scope)["total"] == totals[0]
         page = service.read(lambda transaction: list_notifications(transaction, "user-foreigner", inbox), scope)
         assert page["total"] == totals[1]
