@@ -158,6 +158,10 @@ def small_roles(operation: Operation) -> list[str]:
     return [role for role in ROLES if by_role(operation) and not operation.admits(role)]
 
 
+# Whom a version names may do it as well, whatever their role: who could be one is told that they are not.
+NAMED = {"approveSoaVersion": "approver"}
+
+
 @all_operations(small_roles)
 def test_with_a_role_that_is_too_small(operation: Operation, shared: Served, made: Tokens) -> None:
     with all_cells() as at:
@@ -165,7 +169,8 @@ def test_with_a_role_that_is_too_small(operation: Operation, shared: Served, mad
             with at(role):
                 headers = {"Authorization": f"Bearer {made.good[role, operation.scope]}"}
                 response = sample(operation).send(shared.client, headers)
-                assert operation.role in refused(response, 403, "forbidden")["detail"]
+                detail = refused(response, 403, "forbidden")["detail"]
+                assert operation.role in detail or NAMED.get(operation.operation_id, operation.role) in detail
                 assert "www-authenticate" not in response.headers
 
 
