@@ -198,7 +198,7 @@ def test_what_an_older_schema_holds_is_what_a_fresh_load_makes(
 
 @pytest.mark.long
 @pytest.mark.parametrize("old_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ON_SQLITE)
 def test_the_least_that_a_reference_needs(old: Database) -> None:
     """One organization with one membership: to make either table anew breaks the reference between them."""
     was_there = ListRevision.__tablename__ in old.read_now(lambda transaction: transaction.tables())
