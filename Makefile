@@ -42,7 +42,7 @@ test-schemathesis: $(VENV)/.installed-dev ## Send every operation whatever OpenA
 	@NORMATA_TEST_SCHEMATHESIS=all $(BIN)/python -m pytest tests/core/http/test_schemathesis.py -n2
 
 test-console: $(VENV)/.installed-browser ## Walk through the console in the system's Chromium
-	@$(BIN)/python -m pytest tests/browser -n2 --dist loadfile
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests/browser -n2 --dist worksteal
 
 test-wheel: $(VENV)/.installed-dev ## Install the wheel into an empty environment, and open the console there
 	@$(BIN)/python -m pytest tests/wheel -n0

@@ -16,6 +16,8 @@ MISSING = "no Chromium: install it (on Debian: apt-get install chromium), or nam
 _ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
+    # Each window would have two more pages of its own, for an address bar that nobody sees.
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup",
     "--disable-gpu",
     "--disable-quic",
     "--disable-sync",
