@@ -21,6 +21,7 @@ from normata.coverage.recompute import recompute
 from normata.coverage.upgrades import ReportedChange, reported_changes
 from normata.events.model import AuditEvent
 from normata.frameworks.model import ControlCoverage, EffectiveCoverage
+from normata.history.model import HistoryStart
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS, SECURITY
 from normata.records.base import Restorable
@@ -133,12 +134,16 @@ _ONCE = {"coverage_status": "NONE", "is_applicable": True}
 
 
 def lasting(contents: Contents) -> Contents:
-    """Contents without what is new each time: the revisions of lists, and the times of statements."""
+    """Contents without what is new each time: the revisions of lists, the times of statements, and the past.
+
+    What was before depends on how the rows came there, and begins with the upgrade.
+    """
     # The owner, the note and the review follow, when it was assessed, and what has lapsed.
     times = re.compile(
         r", '20\d\d-[^']*', '20\d\d-[^']*', None, None, None, ('20\d\d-[^']*'|None)(?=, None, None, None\)$)"
     )
-    cached = {name: rows for name, rows in contents.items() if name != ListRevision.__tablename__}
+    past = {HistoryStart.__tablename__, *(name for name in contents if name.endswith("_history"))}
+    cached = {name: rows for name, rows in contents.items() if name not in {ListRevision.__tablename__, *past}}
     statements = cached[str(ControlCoverage.__tablename__)]
     assert all(times.search(row) for row in statements)
     return cached | {str(ControlCoverage.__tablename__): [times.sub("", row) for row in statements]}
