@@ -13,9 +13,9 @@ from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from normata.core.schema import migrations
 from normata.core.schema.migrations import upgrading
-from normata.coverage.recompute import recompute_all
 from normata.coverage.upgrades import ReportedChange, reported_changes
 from normata.events.sealing import seal_all_now
+from normata.history.rules import compute_by_new_rules
 from normata.operations import SECURITY
 from normata.tables import Table
 from normata.wiring import changes_of
@@ -67,7 +67,7 @@ def upgrade(database: Database, *, finish: bool, command: str, dry_run: bool = F
     if not is_compared:
         return Upgrade([], database.read_now(recorded))
     if computes:
-        changes_of(database).make_now(recompute_all, actor=Actor(command=command))
+        changes_of(database).make_now(compute_by_new_rules, actor=Actor(command=command))
         seal_all_now(database)
     return Upgrade(differences(before, database.alter_now(snapshot)), database.read_now(recorded))
 

@@ -54,7 +54,11 @@ FrameworkHistory = history_of_changed_rows(Framework, "control_count", "is_activ
 
 
 class HistoryStart(Table):
-    """The moment since which the past of an organization is known. A trigger on organizations inserts it."""
+    """The moment since which the past of an organization is known. A trigger on organizations inserts it.
+
+    ``rules_since`` is the moment since which its coverage has followed the rules of this version: an upgrade that
+    changed them has computed it anew. Null if it always has.
+    """
 
     __tablename__ = "history_start"
     array = "historyStarts"
@@ -62,6 +66,7 @@ class HistoryStart(Table):
 
     organization_id: Mapped[Identifier] = mapped_column(primary_key=True, info=CODED)
     since: Mapped[Timestamp]
+    rules_since: Mapped[Timestamp | None]
 
 
 NOTE_START = Trigger(

@@ -19,9 +19,11 @@ _AT_RANDOM = 2  # of each sort
 def random_moments(transaction: Transaction, organization_id: str) -> Iterator[str]:
     """Some moments: of changes, at which a history is most likely to be wrong, and at any other time."""
     key = {"organization": organization_id}
-    since, now = transaction.scalar(_SINCE, key), transaction.time_of_reading()
-    changes = [moment for moment in transaction.scalars(_CHANGES, key) if moment <= now]
-    if since is None or since > now:
+    now = transaction.time_of_reading()
+    known = transaction.row(_SINCE, key)
+    since = now if known is None else max(known.since, known.rules_since or known.since)
+    changes = [moment for moment in transaction.scalars(_CHANGES, key) if since <= moment <= now]
+    if since >= now:
         return
     yield from random.sample(changes, min(_AT_RANDOM, len(changes)))
     first, last = datetime.fromisoformat(since), datetime.fromisoformat(now)
@@ -30,7 +32,7 @@ def random_moments(transaction: Transaction, organization_id: str) -> Iterator[s
 
 
 _HISTORY, _START = sql_table(EffectiveHistory), sql_table(HistoryStart)
-_SINCE = select(_START.c.since).where(_START.c.organization_id == bindparam("organization"))
+_SINCE = select(_START.c.since, _START.c.rules_since).where(_START.c.organization_id == bindparam("organization"))
 _CHANGES = (
     select(_HISTORY.c.valid_from)
     .where(_HISTORY.c.organization_id == bindparam("organization"))

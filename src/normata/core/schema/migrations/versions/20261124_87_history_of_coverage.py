@@ -312,6 +312,7 @@ def upgrade() -> None:
         "history_start",
         sa.Column("organization_id", text(255), nullable=False),
         sa.Column("since", timestamp(), nullable=False),
+        sa.Column("rules_since", timestamp(), nullable=True),
         sa.PrimaryKeyConstraint("organization_id", name=op.f("pk_history_start")),
     )
     op.create_table(
