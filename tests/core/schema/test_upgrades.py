@@ -14,14 +14,16 @@ from normata.cli import check
 from normata.cli.upgrade import upgrade
 from normata.core.changes.revisions import ListRevision
 from normata.core.db.database import Database
+from normata.core.db.types import now
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation
 from normata.core.schema import migrations
+from normata.core.schema.history_triggers import FOREVER
 from normata.core.schema.migrations import upgrading
 from normata.coverage.recompute import recompute
 from normata.coverage.upgrades import ReportedChange, reported_changes
 from normata.events.model import AuditEvent
 from normata.frameworks.model import ControlCoverage, EffectiveCoverage
-from normata.history.model import HistoryStart
+from normata.history.model import HISTORY_TABLES, HistoryStart
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS, SECURITY
 from normata.records.base import Restorable
@@ -112,7 +114,7 @@ def fill(old: Database, fresh: Database) -> int:
         there.reflect(connection)
         written = 0
         for table in tables:
-            if table.name in there.tables and rows[table.name]:
+            if table.name in there.tables and rows[table.name] and table.name not in PAST:
                 known = there.tables[table.name].c
                 values = [
                     {name: as_it_was(column, row[name]) for name, column in known.items() if name in row}
@@ -120,9 +122,25 @@ def fill(old: Database, fresh: Database) -> int:
                 ]
                 connection.execute(table.insert(), values)
                 written += len(values)
+        begin_the_past(connection, there)
         return written
 
     return old.alter_now(write)
+
+
+PAST = {str(table.__tablename__) for table in HISTORY_TABLES}
+
+
+def begin_the_past(connection: Connection, there: MetaData) -> None:
+    """Let the past begin with the rows that are there: they came one after the other, past the rules."""
+    moment = now()
+    for name in PAST & there.tables.keys():
+        table = Table.metadata.tables[name]
+        if name == HistoryStart.__tablename__:
+            connection.execute(table.update().values(since=moment))
+        else:
+            connection.execute(table.delete().where(table.c.valid_to != FOREVER))
+            connection.execute(table.update().values(valid_from=moment))
 
 
 def as_it_was(column: Column[Any], value: Any) -> Any:
@@ -142,8 +160,7 @@ def lasting(contents: Contents) -> Contents:
     times = re.compile(
         r", '20\d\d-[^']*', '20\d\d-[^']*', None, None, None, ('20\d\d-[^']*'|None)(?=, None, None, None\)$)"
     )
-    past = {HistoryStart.__tablename__, *(name for name in contents if name.endswith("_history"))}
-    cached = {name: rows for name, rows in contents.items() if name not in {ListRevision.__tablename__, *past}}
+    cached = {name: rows for name, rows in contents.items() if name not in {ListRevision.__tablename__, *PAST}}
     statements = cached[str(ControlCoverage.__tablename__)]
     assert all(times.search(row) for row in statements)
     return cached | {str(ControlCoverage.__tablename__): [times.sub("", row) for row in statements]}
