@@ -17,6 +17,7 @@ from normata.events.sealing import seal_all_now
 from normata.tables import Table
 from tests import world
 from tests.cli.commands import Run, failed
+from tests.history.rows import fill as fill_histories
 from tests.pooled import opened
 
 SOMETHING = 7
@@ -51,6 +52,7 @@ def fill(database: Database) -> None:
             if transaction.row(table.select().limit(1)) is None:
                 transaction.execute_many(insert(table), [a_row(transaction, table)])
 
+    database.alter_now(lambda connection: [connection.exec_driver_sql(statement) for statement in fill_histories()])
     database.write_now(work)
 
 

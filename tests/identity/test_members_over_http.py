@@ -223,7 +223,8 @@ def test_every_column_that_names_a_member_counts() -> None:
         for name, target in references_of(table)
         if target == Membership.__tablename__
     }
-    assert naming == counted_columns()
+    # Of a version one is named for good: it cannot be changed, and a draft whose approver has left stays one.
+    assert naming - {("soa_version", "approver_id")} == counted_columns()
     assert naming >= {("task", "assignee_member_id"), ("control_coverage", "owner_id")}
 
 

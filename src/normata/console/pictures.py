@@ -232,6 +232,31 @@ def timeline(name: str, about: str, points: Sequence[Point], spans: Sequence[tup
     )
 
 
+def areas(name: str, days: Sequence[str], points: Sequence[Counts]) -> Markup:
+    """The counts by status at each of some moments, stacked: what is full lies at the bottom. There is one at least."""
+    wide, high = 720, 180
+    most = max(1, *(sum(point[level] for level in LEVELS) for point in points))
+    step = wide / max(1, len(points) - 1)
+    below = [0] * len(points)
+    parts = []
+    for level in LEVELS:
+        above = [low + point[level] for low, point in zip(below, points, strict=True)]
+        edge = [f"{number * step:.1f},{high - high * top / most:.1f}" for number, top in enumerate(above)]
+        base = [f"{number * step:.1f},{high - high * low / most:.1f}" for number, low in enumerate(below)]
+        parts.append(f'<polygon class="f {level}" points="{" ".join([*edge, *reversed(base)])}"/>')
+        below = above
+    places = ((0, 0, ""), (len(days) // 2, wide / 2, "mid"), (len(days) - 1, wide, "fin"))
+    parts += [
+        f'<text class="{anchor}" x="{x:g}" y="{high + 18}">{escape(days[number])}</text>'
+        for number, x, anchor in (places if len(days) > 2 else places[-1:])
+    ]
+    about = text("picture.areas", first=f"{days[0]}: {summary(points[0])}", last=f"{days[-1]}: {summary(points[-1])}")
+    return Markup(  # noqa: S704 - numbers and our own classes; the words are escaped
+        f'<svg class="fit" viewBox="0 0 {wide} {high + 24}" role="img" aria-label="{escape(name)}">'
+        f"<title>{escape(name)}</title><desc>{escape(about)}</desc>{''.join(parts)}</svg>"
+    )
+
+
 def square(
     *,
     name: str,
@@ -297,6 +322,7 @@ PICTURES: Mapping[str, Callable[..., Any]] = {
     "matrix": matrix,
     "neighbourhood": neighbourhood,
     "timeline": timeline,
+    "areas": areas,
     "square": square,
     "tone": tone,
 }

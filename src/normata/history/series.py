@@ -80,7 +80,8 @@ def coverage_series(
         raise NotFound
     since = str(transaction.scalar(_SINCE, key) or FOREVER)
     now = transaction.time_of_reading()
-    end = query.to or now
+    # In whole seconds, so that who asks again at once has the answer already.
+    end = query.to or max(since, f"{now[: -len('.123Z')]}.000Z")
     start = query.from_ or max(since, _before(end))
     if start < since or end > now or start > end:
         raise PastUnknown(f"must be from {since}, since when the past is known, to now, and not before `from`")

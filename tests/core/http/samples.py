@@ -292,7 +292,8 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
         DEMO: organization_id,
         DEMO_MEMBER: f"member-robot-{organization_id}",
         DEMO_FRAMEWORK: next(
-            row["frameworkId"] for row in _world()["frameworkAdoptions"] if row["organizationId"] == organization_id
+            (row["frameworkId"] for row in _world()["frameworkAdoptions"] if row["organizationId"] == organization_id),
+            "fw-nowhere",
         ),
         **dict(zip(DEMO_CONTROLS, controls, strict=False)),
     }

@@ -12,7 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from normata.core.http.operation import ChangeOperation, Operation
+from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
+from normata.core.schema.paging import PastQuery
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
 from normata.records.kinds import IntegrationCheck, Policy, Task
@@ -60,8 +61,11 @@ def configuration(token: str, chosen: Sequence[Operation], *, real: bool) -> str
     return "\n".join(lines)
 
 
-# Reads whose query names what must exist.
-NAMING = {"previewAdoption", "getStatementOfApplicability"}
+# Reads whose query names what must exist, or a moment that must be known.
+NAMING = {
+    *("previewAdoption", "compareSoaVersion", "getCoverageHistory", "listCoverageChanges"),
+    *(one.operation_id for one in OPERATIONS if isinstance(one, ReadOperation) and issubclass(one.query, PastQuery)),
+}
 
 # All kinds have the same operations, made by the same code. These three have all sorts of columns, documents, and a
 # restore that answers null.

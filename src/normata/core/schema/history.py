@@ -29,11 +29,11 @@ def history_of_every_row(table: type[Table], *key: str, indexes: Sequence[Sequen
     return _history(table, key, {}, indexes)
 
 
-def history_of_changed_rows(table: type[Table], *structure: str, known_if: str = "false") -> type[Table]:
+def history_of_changed_rows(table: type[Table], *structure: str, known_if: str = "") -> type[Table]:
     """The history of a catalog: its rows, by ``id``, before a column of ``structure`` changed or they were deleted.
 
     A new row is noted only where somebody may have seen the catalog without it. ``known_if`` is that condition in SQL,
-    with ``{row}`` for the new row and ``{schema}`` for the prefix of tables.
+    with ``{row}`` for the new row and ``{schema}`` for the prefix of tables; empty for never.
     """
     add_triggers(sql_table(table), ChangedRows(str(table.__tablename__), _names(table), structure, known_if))
     columns = {"was_absent": mapped_column(Boolean, nullable=False)}
@@ -59,7 +59,8 @@ def _history(
         column.name: mapped_column(
             column.type,
             primary_key=column.name in key,
-            nullable=bool(column.nullable),
+            # Of a row that was absent, only its ids are noted.
+            nullable=bool(column.nullable) or (bool(more) and column.name not in key),
             info=_info(column),
         )
         for column in sql_table(table).c

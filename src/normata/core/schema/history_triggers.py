@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Table as SqlTable
+from typing_extensions import override
 
 from normata.core.db.schema_items import Trigger
 
@@ -42,7 +43,7 @@ class HistoryTriggers(ABC):
 
     def triggers(self) -> Iterator[Trigger]:
         """Those for rows that are added, changed and deleted."""
-        for event in ("INSERT", "UPDATE", "DELETE"):
+        for event in self._events:
             name = f"{self.history}_{event.lower()}"
             yield Trigger(
                 name,
@@ -54,6 +55,10 @@ class HistoryTriggers(ABC):
                 f"DECLARE\n    moment CONSTANT timestamptz := {ON_POSTGRESQL};\nBEGIN\n{self._postgresql(event)}"
                 "    RETURN NULL;\nEND\n",
             )
+
+    @property
+    def _events(self) -> Sequence[str]:
+        return ("INSERT", "UPDATE", "DELETE")
 
     @abstractmethod
     def _sqlite(self, event: str) -> str:
@@ -91,6 +96,11 @@ class EveryRow(HistoryTriggers):
     key: tuple[str, ...]
 
     def _sqlite(self, event: str) -> str:
+        if event == "INSERT":
+            # It has the trigger for changes do the work. Each connection reads the text of all triggers, which takes
+            # longer than a statement, so that text is worth sparing.
+            first, place = self.key[0], self._same("", "NEW.")
+            return f"    UPDATE {self.table} SET {first} = {first} WHERE {place};\n"
         row = "OLD" if event == "DELETE" else "NEW"
         same = self._same("", f"{row}.")
         differs = "" if event == "DELETE" else f" AND ({self._differs(f'{row}.')})"
@@ -140,6 +150,15 @@ class ChangedRows(HistoryTriggers):
     structure: tuple[str, ...]
     known_if: str
 
+    @property
+    @override
+    def _events(self) -> Sequence[str]:
+        return ("INSERT", "UPDATE", "DELETE") if self.known_if else ("UPDATE", "DELETE")
+
+    def _noted(self, event: str, prefix: str = "") -> str:
+        """The columns that are noted: of a row that was absent only those that say where it belongs."""
+        return ", ".join(f"{prefix}{name}" for name in self.columns if event != "INSERT" or name.endswith("id"))
+
     def _when(self, event: str) -> str:
         if event == "INSERT":
             return f"\nWHEN {self.known_if.format(row='NEW', schema='')}"
@@ -150,8 +169,8 @@ class ChangedRows(HistoryTriggers):
     def _sqlite(self, event: str) -> str:
         row = "NEW" if event == "INSERT" else "OLD"
         return (
-            f"    INSERT INTO {self.history} ({self._list()}, was_absent, valid_from, valid_to)"
-            f" SELECT {self._list(f'{row}.')}, {int(event == 'INSERT')}, start, {ON_SQLITE} FROM ("
+            f"    INSERT INTO {self.history} ({self._noted(event)}, was_absent, valid_from, valid_to)"
+            f" SELECT {self._noted(event, f'{row}.')}, {int(event == 'INSERT')}, start, {ON_SQLITE} FROM ("
             f"SELECT coalesce(max(valid_to), '{BEGINNING}') AS start FROM {self.history} WHERE id = {row}.id)"
             f" WHERE start < {ON_SQLITE};\n"
         )
@@ -166,8 +185,8 @@ class ChangedRows(HistoryTriggers):
                 *(", ".join(f"{row}.{name}" for name in self.structure) for row in "rn")
             )
         return (
-            f"    INSERT INTO public.{self.history} ({self._list()}, was_absent, valid_from, valid_to)"
-            f" SELECT {self._list('r.')}, {str(event == 'INSERT').lower()}, s.start, moment FROM {source}"
+            f"    INSERT INTO public.{self.history} ({self._noted(event)}, was_absent, valid_from, valid_to)"
+            f" SELECT {self._noted(event, 'r.')}, {str(event == 'INSERT').lower()}, s.start, moment FROM {source}"
             f" CROSS JOIN LATERAL (SELECT coalesce(max(h.valid_to), '{BEGINNING}') AS start"
             f" FROM public.{self.history} AS h WHERE h.id = r.id) AS s WHERE s.start < moment{condition};\n"
         )

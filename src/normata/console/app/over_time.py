@@ -1,0 +1,72 @@
+"""The pages of coverage over time: of a framework, and what has changed between two days."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from normata.console.app.api_calls import ApiQuery
+from normata.console.app.organization_request import OrganizationRequest
+from normata.console.filters import day
+from normata.console.pictures import areas
+from normata.console.texts import text
+from normata.core.http.problems import InvalidRequest
+
+STEPS = ("day", "week", "month")
+_USUAL = "week"
+
+
+async def show_framework(page_request: OrganizationRequest) -> Response:
+    """How the requirements of a framework were covered over a year, as a picture and as a table."""
+    framework_id = page_request.param("id")
+    step = page_request.query.get("step", "")
+    step = step if step in STEPS else _USUAL
+    framework, series = await page_request.ask(
+        ApiQuery("getFramework", id=framework_id), ApiQuery("getCoverageHistory", {"step": step}, id=framework_id)
+    )
+    points = series["points"]
+    path = page_request.path("frameworks", framework_id, "over-time")
+    return page_request.page(
+        "app/over_time.html",
+        framework=framework,
+        since=series["knownSince"],
+        points=[one for one in reversed(points) if one["isAdopted"]],
+        first=points[0],
+        last=points[-1],
+        lengths=[(text(f"app.over_time.{one}"), f"{path}?step={one}", one == step) for one in STEPS],
+        picture=areas(
+            text("app.over_time.of", name=framework["name"]),
+            [str(day(one["at"]).striptags()) for one in points],
+            points,
+        ),
+    )
+
+
+async def show_changes(page_request: OrganizationRequest) -> Response:
+    """The controls whose effective status differs between two days."""
+    wanted = {name: page_request.query.get(name, "") for name in ("from", "to", "page")}
+    refusal = None
+    try:
+        found = await page_request.ask_one(ApiQuery("listCoverageChanges", wanted))
+    except InvalidRequest as error:  # a day before the past is known, or to come
+        refusal = error
+        found = await page_request.ask_one(ApiQuery("listCoverageChanges", {}))
+    return page_request.page(
+        "app/coverage_changes.html",
+        status=200 if refusal is None else 400,
+        changes=found,
+        chosen=wanted,
+        fault="" if refusal is None else "; ".join(fault.message for fault in refusal.faults),
+        directions=Counter(map(_direction, found["items"])),
+    )
+
+
+_ORDER = {None: -1, "NONE": 0, "PARTIAL": 1, "FULL": 2}
+
+
+def _direction(change: Mapping[str, Any]) -> str:
+    """Whether the coverage of a control is better or worse."""
+    return "better" if _ORDER[change["after"]] > _ORDER[change["before"]] else "worse"
