@@ -154,7 +154,8 @@ def recompute(unit: UnitOfWork, organization_id: str, *, reassessed: Collection[
     lock_coverage(unit, organization_id)
     changes, before = _differences(unit, organization_id)
     count = _store(unit, organization_id, changes, before, reassessed)
-    unit.analyze({str(EffectiveCoverage.__tablename__): count})  # the search for conflicts joins the table
+    table = str(EffectiveCoverage.__tablename__)
+    unit.analyze({table: count, f"{table}_history": count})  # the search for conflicts joins the table
     _follow_conflicts(unit, organization_id, None)
     return count
 

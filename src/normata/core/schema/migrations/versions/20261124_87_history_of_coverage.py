@@ -344,6 +344,9 @@ def upgrade() -> None:
                 sa.select(*source.c, at, sa.literal(FOREVER, timestamp())),
             )
         )
+    # Without statistics SQLite would read all of it for each row of another table.
+    for history in _EVERY_ROW:
+        op.execute(f"ANALYZE {history.history}")
     op.execute(
         sa.table("history_start", sa.column("organization_id"), sa.column("since"))
         .insert()
