@@ -136,6 +136,8 @@ def test_a_year(service: Served) -> None:
         assess("sun.A.1", coverageStatus="PARTIAL", coverageGap="Again.", reviewBy="2026-01-01"),
         lambda: send("DELETE", "/matches/sun.A.1->moon.A.1/set-aside/"),
         load(baselineControls=[{"id": "small-2", "baselineId": "small", "controlId": "moon.A.5"}]),
+        lambda: send("DELETE", "/frameworks/fw-star/adoption/"),
+        lambda: send("PUT", "/frameworks/fw-star/adoption/"),
     ]
     read: list[tuple[str, Answers]] = []
     total = 0

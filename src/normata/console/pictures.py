@@ -245,15 +245,17 @@ def areas(name: str, days: Sequence[str], points: Sequence[Counts]) -> Markup:
         base = [f"{number * step:.1f},{high - high * low / most:.1f}" for number, low in enumerate(below)]
         parts.append(f'<polygon class="f {level}" points="{" ".join([*edge, *reversed(base)])}"/>')
         below = above
-    places = ((0, 0, ""), (len(days) // 2, wide / 2, "mid"), (len(days) - 1, wide, "fin"))
-    parts += [
-        f'<text class="{anchor}" x="{x:g}" y="{high + 18}">{escape(days[number])}</text>'
+    # A picture of its own, so that the days have the size of other words however wide the counts are.
+    places = ((0, 0, ""), (len(days) // 2, 50, "mid"), (len(days) - 1, 100, "fin"))
+    marks = [
+        f'<text class="{anchor}" x="{x}%" y="14">{escape(days[number])}</text>'
         for number, x, anchor in (places if len(days) > 2 else places[-1:])
     ]
     about = text("picture.areas", first=f"{days[0]}: {summary(points[0])}", last=f"{days[-1]}: {summary(points[-1])}")
     return Markup(  # noqa: S704 - numbers and our own classes; the words are escaped
-        f'<svg class="fit" viewBox="0 0 {wide} {high + 24}" role="img" aria-label="{escape(name)}">'
+        f'<svg class="fit" viewBox="0 0 {wide} {high}" role="img" aria-label="{escape(name)}">'
         f"<title>{escape(name)}</title><desc>{escape(about)}</desc>{''.join(parts)}</svg>"
+        f'<svg class="fit" height="20" aria-hidden="true">{"".join(marks)}</svg>'
     )
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from typing import Any
-
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
@@ -60,13 +56,4 @@ async def show_changes(page_request: OrganizationRequest) -> Response:
         changes=found,
         chosen=wanted,
         fault="" if refusal is None else "; ".join(fault.message for fault in refusal.faults),
-        directions=Counter(map(_direction, found["items"])),
     )
-
-
-_ORDER = {None: -1, "NONE": 0, "PARTIAL": 1, "FULL": 2}
-
-
-def _direction(change: Mapping[str, Any]) -> str:
-    """Whether the coverage of a control is better or worse."""
-    return "better" if _ORDER[change["after"]] > _ORDER[change["before"]] else "worse"
