@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import (
@@ -58,8 +58,6 @@ from normata.history.model import (
     SetAsideHistory,
 )
 
-T = TypeVar("T")
-
 
 class Past(DelegatingTransaction):
     """Reads what held at ``moment`` in an organization.
@@ -107,7 +105,9 @@ class Past(DelegatingTransaction):
         made = _rewritten.setdefault(statement, {})
         found = made.get(self._changed)
         if found is None:
-            found = made[self._changed] = _with_tables_of_then(statement, self._changed)
+            found = _with_tables_of_then(statement, self._changed)
+            if found is not statement:  # which would keep itself in the cache
+                made[self._changed] = found
         return found
 
 
@@ -121,8 +121,8 @@ def _with_tables_of_then(statement: Statement, changed: frozenset[str]) -> State
         for element in iterate(statement)
         if isinstance(found := getattr(element, "table", element), SqlTable)
     }
-    expressions = [make() for name, make in _ALWAYS.items() if name in names]
-    expressions += [make() for name, make in _CATALOGS.items() if name in names and name in changed]
+    expressions = [one for name, one in _ALWAYS.items() if name in names]
+    expressions += [one for name, one in _CATALOGS.items() if name in names and name in changed]
     if not expressions:
         return statement
     if isinstance(statement, CompoundSelect):
@@ -171,13 +171,12 @@ def _named(table: SqlTable, rows: Select[Any] | CompoundSelect[Any]) -> CTE:
     return rows.cte(table.name).prefix_with("NOT MATERIALIZED")
 
 
-def _every_row(table: type[Table], history: type[Table]) -> Callable[[], CTE]:
+def _every_row(table: type[Table], history: type[Table]) -> CTE:
     sql, then = sql_table(table), sql_table(history)
-    made = _named(sql, select(*(then.c[one.name] for one in sql.c)).where(held_then(then)))
-    return lambda: made
+    return _named(sql, select(*(then.c[one.name] for one in sql.c)).where(held_then(then)))
 
 
-def _changed_rows(table: type[Table], history: type[Table], *structure: str) -> Callable[[], CTE]:
+def _changed_rows(table: type[Table], history: type[Table], *structure: str) -> CTE:
     """The rows of a catalog at the moment; of a row that is there today, all but ``structure`` is today's."""
     sql, then = sql_table(table), sql_table(history).alias("then")
     present = _current(sql)
@@ -196,8 +195,7 @@ def _changed_rows(table: type[Table], history: type[Table], *structure: str) -> 
         .outerjoin(again, again.c.id == then.c.id)
         .where(~then.c.was_absent, held_then(then))
     )
-    made = _named(sql, union_all(unchanged, earlier))
-    return lambda: made
+    return _named(sql, union_all(unchanged, earlier))
 
 
 def _wordings() -> CTE:
@@ -223,16 +221,15 @@ def _checkpoints() -> CTE:
     return _named(sql, select(*(present.c[one.name] for one in sql.c)).where(present.c.at <= _AS_OF))
 
 
-_WORDINGS, _CHECKPOINTS = _wordings(), _checkpoints()
-_ALWAYS: Mapping[str, Callable[[], CTE]] = {
+_ALWAYS: Mapping[str, CTE] = {
     str(ControlCoverage.__tablename__): _every_row(ControlCoverage, AssessmentHistory),
     str(EffectiveCoverage.__tablename__): _every_row(EffectiveCoverage, EffectiveHistory),
     str(FrameworkAdoption.__tablename__): _every_row(FrameworkAdoption, AdoptionHistory),
     str(SetAsideMatch.__tablename__): _every_row(SetAsideMatch, SetAsideHistory),
-    str(ControlWording.__tablename__): lambda: _WORDINGS,
-    str(EventCheckpoint.__tablename__): lambda: _CHECKPOINTS,
+    str(ControlWording.__tablename__): _wordings(),
+    str(EventCheckpoint.__tablename__): _checkpoints(),
 }
-_CATALOGS: Mapping[str, Callable[[], CTE]] = {
+_CATALOGS: Mapping[str, CTE] = {
     str(Control.__tablename__): _changed_rows(
         Control, ControlHistory, "parent_id", "type", "is_mandatory", "is_decomposed", "position"
     ),
