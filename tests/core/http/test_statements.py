@@ -121,7 +121,8 @@ def test_it_takes_as_many_among_many(
         settle(among)
         among_many = asked_for(sample(operation), among, monkeypatch)
     assert among_many.lookups == among_few.lookups == 1
-    stepwise = operation.operation_id == "getGapPlan"  # it reads the names of what each step closes
+    # They read the names of what each step closes, and the events of what has changed.
+    stepwise = operation.operation_id in ("getGapPlan", "listCoverageChanges")
     if stepwise or {"control_match", "set_aside_match", "framework_adoption"} & touches(operation):
         # It reads what stands around the control, or all controls of the framework, in steps of so many at once.
         assert len(among_many.statements) <= len(among_few.statements) + 10
