@@ -262,8 +262,11 @@ def test_a_kept_page_waits_for_nothing(service: Served) -> None:
     """So none of this costs it anything."""
     headers = service.bearer("viewer")
     service.client.get("/controls/", params=QUERY, headers=headers)
-    first = waits(service.client, "wait_seconds_count")
-    before = waits(service.client, "wait_seconds_count")
-    service.client.get("/controls/", params=QUERY, headers=headers)
-    after = waits(service.client, "wait_seconds_count")
-    assert after["reader"] - before["reader"] == before["reader"] - first["reader"]  # what /metrics itself reads
+    for _ in range(5):  # now and then the service reads something by itself
+        first = waits(service.client, "wait_seconds_count")
+        before = waits(service.client, "wait_seconds_count")
+        service.client.get("/controls/", params=QUERY, headers=headers)
+        after = waits(service.client, "wait_seconds_count")
+        if after["reader"] - before["reader"] == before["reader"] - first["reader"]:  # what /metrics itself reads
+            return
+    pytest.fail("a page that is kept has been read")
