@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any
 
 from pydantic.alias_generators import to_camel
-from sqlalchemy import BindParameter, ColumnElement, bindparam, delete, insert, or_, select, update
+from sqlalchemy import BindParameter, ColumnElement, bindparam, delete, or_, select, update
 
-from normata.bundle.stored_values import columns_of
+from normata.bundle.stored_values import columns_of, insertion
 from normata.core.changes.source import Fault, Row
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction, batches
@@ -122,7 +122,7 @@ class LoadedHistory:
         for batch in batches(sorted(values)):
             unit.rows(delete(sql).where(sql.c[column].in_(batch)))
         for batch in batches([row for row in self._rows[table] if row[column] in values]):
-            unit.execute_many(_insertion(table), batch)
+            unit.execute_many(insertion(table), batch)
 
 
 def _read(table: type[Table], row: Row, faults: list[Fault]) -> dict[str, Any] | None:
@@ -139,14 +139,6 @@ def _read(table: type[Table], row: Row, faults: list[Fault]) -> dict[str, Any] |
             faults.append(row.fault(name, reason))
         found[column] = value
     return found
-
-
-@cache
-def _insertion(table: type[Table]) -> Any:
-    columns = sql_table(table).c
-    return insert(sql_table(table)).values(
-        {column.name: bindparam(column.name, type_=column.type) for column in columns}
-    )
 
 
 def _restore_ranks(unit: UnitOfWork, rows: Iterable[Mapping[str, Any]]) -> None:

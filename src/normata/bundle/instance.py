@@ -9,19 +9,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import cache
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
 
 from pydantic.alias_generators import to_camel
-from sqlalchemy import bindparam, delete, insert, literal, select
+from sqlalchemy import delete, literal, select
 
 from normata.bundle.arrays import ARRAYS
 from normata.bundle.dumping import write_array
 from normata.bundle.loading import Progress
 from normata.bundle.reading import JsonText, Stopped
-from normata.bundle.stored_values import columns_of
+from normata.bundle.stored_values import columns_of, insertion
 from normata.core.changes.source import Fault, FaultyInput, pointer
 from normata.core.db.transaction import Transaction, batches
 from normata.core.documents.files import Unreadable, open_input
@@ -142,7 +141,7 @@ class _Loader:
             )
 
     def _array(self, name: str, table: type[Table], text: JsonText) -> None:
-        statement = _insert(table)
+        statement = insertion(table)
         self.counts[name] = 0
         if table in _BY_TRIGGERS:  # they have noted what was loaded as if it were new
             self._transaction.rows(delete(sql_table(table)))
@@ -174,12 +173,6 @@ class _Loader:
                 raise self.faulty(reason)
             row[column] = value
         return row
-
-
-@cache
-def _insert(table: type[Table]) -> Any:
-    columns = sql_table(table).c
-    return insert(table).values({column.name: bindparam(column.name, type_=column.type) for column in columns})
 
 
 def rows_of(counts: dict[str, int]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a column can hold, for rows that are loaded as they were stored."""
+"""Rows that are loaded as they were stored: what their columns can hold, and how they are inserted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Column
+from sqlalchemy import Column, Insert, bindparam, insert
 
 from normata.core.db.types import UtcTimestamp
 from normata.core.schema.table import Table, sql_table
@@ -55,3 +55,12 @@ def _is_time(value: str) -> bool:
         return datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         return False
+
+
+@cache
+def insertion(table: type[Table]) -> Insert:
+    """The statement that inserts rows as they were stored, with a value for each column."""
+    columns = sql_table(table).c
+    return insert(sql_table(table)).values(
+        {column.name: bindparam(column.name, type_=column.type) for column in columns}
+    )
