@@ -120,11 +120,10 @@ def test_many_events_take_several_rounds(database: Database, serving: Sealing, m
 def test_what_a_round_does_depends_on_the_new_events_alone(
     database: Database, serving: Sealing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tests.core.http.counting.sealing", type("Other", (), {"__name__": "other"}))
     counts = []
     for times in (1, 1, 200, 1):
         touch(database, ALPHA, times=times)
-        with counting(serving.database, monkeypatch) as asked:
+        with counting(serving.database, monkeypatch, besides_requests=True) as asked:
             serving.seal()
         counts.append((len(asked.statements), asked.rows))
     assert counts[1] == counts[3]

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from sqlalchemy import Table
 from sqlalchemy.sql.visitors import iterate
+from starlette.types import Receive, Scope, Send
 
-from normata.core.changes.job_runner import JobRunner
-from normata.core.changes.jobs import DueJob
+from normata.app import Service
 from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup
 from normata.core.db.transaction import NO_PARAMETERS, NO_TENANT, Parameters, Statement, TenantScope, Transaction, Work
-from normata.events import sealer, sealing
-from normata.identity import last_use
-from normata.identity.last_use import LastUse
 
 
 @dataclass
@@ -63,14 +61,26 @@ def _noting(transaction: Transaction, asked: Asked) -> Iterator[None]:
         del own.rows, own.execute_many, own.stream
 
 
+_IN_REQUEST: ContextVar[bool] = ContextVar("in_request", default=False)
+
+
 @contextmanager
-def counting(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
-    """Counts what is asked of a database while a block runs; but not what is asked beside the requests."""
+def counting(
+    database: Database, monkeypatch: pytest.MonkeyPatch, *, besides_requests: bool = False
+) -> Iterator[Asked]:
+    """Counts what requests ask of a database while a block runs; what is asked besides them only if wanted."""
     asked = Asked()
-    read, write, look_up = database.read, database.write, database.look_up
+    call, read, write, look_up = Service.__call__, database.read, database.write, database.look_up
+
+    async def called(service: Service, scope: Scope, receive: Receive, send: Send) -> None:
+        _IN_REQUEST.set(True)
+        await call(service, scope, receive, send)
+
+    def is_counted() -> bool:
+        return besides_requests or _IN_REQUEST.get()
 
     def noted(work: Work[Any]) -> Work[Any]:
-        if work.__module__ in (sealer.__name__, sealing.__name__, last_use.__name__):
+        if not is_counted():
             return work
 
         def run(transaction: Transaction) -> Any:
@@ -86,24 +96,11 @@ def counting(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[As
         return await write(noted(work), scope, is_long=is_long)
 
     async def counted_lookup(lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
-        asked.lookups += 1
+        asked.lookups += is_counted()
         return await look_up(lookup, *arguments)
 
-    async def store_nothing(_self: LastUse) -> None:
-        """What earlier requests have left to store is stored later."""
-
-    async def find_nothing(_self: JobRunner) -> None:
-        """Jobs are found later."""
-
-    async def claim_nothing(_self: JobRunner, _most: int) -> list[DueJob]:
-        """And done later."""
-        return []
-
     with monkeypatch.context() as patch:
-        patch.setattr(JobRunner, "find", find_nothing)
-        patch.setattr(JobRunner, "_claimed", claim_nothing)
-        patch.setattr(LastUse, "note", lambda *_: None)
-        patch.setattr(LastUse, "store", store_nothing)
+        patch.setattr(Service, "__call__", called)
         patch.setattr(database, "read", counted_read)
         patch.setattr(database, "write", counted_write)
         patch.setattr(database, "look_up", counted_lookup)
