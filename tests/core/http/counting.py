@@ -65,9 +65,7 @@ _IN_REQUEST: ContextVar[bool] = ContextVar("in_request", default=False)
 
 
 @contextmanager
-def counting(
-    database: Database, monkeypatch: pytest.MonkeyPatch, *, besides_requests: bool = False
-) -> Iterator[Asked]:
+def counting(database: Database, monkeypatch: pytest.MonkeyPatch, *, besides_requests: bool = False) -> Iterator[Asked]:
     """Counts what requests ask of a database while a block runs; what is asked besides them only if wanted."""
     asked = Asked()
     call, read, write, look_up = Service.__call__, database.read, database.write, database.look_up
