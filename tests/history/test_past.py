@@ -70,7 +70,7 @@ def without(value: Any, *names: str) -> Any:
 def counted(point: Any) -> Any:
     """The counts of a point of a series, null while the framework was not adopted."""
     names = ("full", "partial", "none", "excluded", "conflicts", "stale")
-    return [point[name] for name in names] if point["isAdopted"] else None
+    return [point[name] for name in names if name in point] if point["isAdopted"] else None
 
 
 def expected(summary: Any) -> Any:
@@ -163,6 +163,15 @@ def test_a_year(service: Served) -> None:
             series = service.client.get(f"/frameworks/{name}/coverage/history/", params=query, headers=admin)
             points = [counted(point) for point in series.json()["points"]]
             assert points == [expected(summary_of(one, name)) for one in (then, after)]
+        together = service.client.get("/coverage/history/", params=query, headers=admin).json()["frameworks"]
+        assert {
+            one["frameworkId"]: [counted(point)[:4] for point in one["points"] if point["isAdopted"]]
+            for one in together
+        } == {
+            name: [expected(summary_of(one, name))[:4] for one in (then, after) if summary_of(one, name) != 404]
+            for name in adopted
+            if summary_of(after, name) != 404
+        }
         changes = service.client.get("/coverage/changes/", params=query, headers=admin).json()
         earlier, since = statuses(then), statuses(after)
         assert {item["id"]: (item["before"], item["after"]) for item in changes["items"]} == {

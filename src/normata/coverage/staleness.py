@@ -5,11 +5,12 @@ It is computed when it is read, so nothing has to be written at the time when an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import Field
 from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import Table as SqlTable
 
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.table import sql_table
@@ -42,28 +43,42 @@ class Staleness(Wire):
 
 _WORDING, _ASSESSMENT = sql_table(ControlWording), sql_table(ControlCoverage)
 
-# When an assessment was made or last confirmed, and so for which wording of the control.
-ASSESSED_ON = func.coalesce(_ASSESSMENT.c.assessed_at, _ASSESSMENT.c.created_at)
-# Whether it judges the control. An assessment with only an owner does not depend on the wording.
-HAS_ASSESSED = or_(
-    _ASSESSMENT.c.coverage_status.is_not(None),
-    _ASSESSMENT.c.lapsed_status.is_not(None),
-    _ASSESSMENT.c.is_applicable.is_not(None),
-)
-# When the control got another wording than the assessed one; null if it has not. In the rows of :func:`staleness` it is
-# ``reworded_at``. An assessment at the same time as an import was made before it.
-REWORDED_AT: ColumnElement[str | None] = (
-    select(func.max(_WORDING.c.stale_since))
-    .where(
-        _WORDING.c.control_id == _ASSESSMENT.c.control_id,
-        _WORDING.c.stale_since.is_not(None),
-        or_(_WORDING.c.valid_from.is_(None), _WORDING.c.valid_from < ASSESSED_ON),
-        or_(ASSESSED_ON.is_(None), _WORDING.c.replaced_at >= ASSESSED_ON),
-        HAS_ASSESSED,
+
+def assessed_on(assessment: SqlTable) -> ColumnElement[Any]:
+    """When an assessment was made or last confirmed, and so for which wording of the control."""
+    return func.coalesce(assessment.c.assessed_at, assessment.c.created_at)
+
+
+def has_assessed(assessment: SqlTable) -> ColumnElement[bool]:
+    """Whether an assessment judges the control. One with only an owner does not depend on the wording."""
+    return or_(*(assessment.c[name].is_not(None) for name in ("coverage_status", "lapsed_status", "is_applicable")))
+
+
+def reworded_at(assessment: SqlTable, pick: Callable[[ColumnElement[Any]], ColumnElement[Any]]) -> ColumnElement[Any]:
+    """When the control of an assessment got another wording than the assessed one; null if it has not.
+
+    ``assessment`` is the table of assessments, or its history, and ``pick`` chooses one of several times. An assessment
+    at the same time as an import was made before it.
+    """
+    made_at = assessed_on(assessment)
+    return (
+        select(pick(_WORDING.c.stale_since))
+        .where(
+            _WORDING.c.control_id == assessment.c.control_id,
+            _WORDING.c.stale_since.is_not(None),
+            or_(_WORDING.c.valid_from.is_(None), _WORDING.c.valid_from < made_at),
+            or_(made_at.is_(None), _WORDING.c.replaced_at >= made_at),
+            has_assessed(assessment),
+        )
+        .correlate(assessment)
+        .scalar_subquery()
     )
-    .correlate(_ASSESSMENT)
-    .scalar_subquery()
-)
+
+
+ASSESSED_ON = assessed_on(_ASSESSMENT)
+HAS_ASSESSED = has_assessed(_ASSESSMENT)
+# In the rows of :func:`staleness` it is ``reworded_at``.
+REWORDED_AT: ColumnElement[str | None] = reworded_at(_ASSESSMENT, func.max)
 
 
 def is_made_on(valid_from: str | None, replaced_at: str, made_at: str | None) -> bool:
@@ -73,12 +88,17 @@ def is_made_on(valid_from: str | None, replaced_at: str, made_at: str | None) ->
     return (valid_from is None or valid_from < made_at) and made_at <= replaced_at
 
 
+def missed_review(row: Any) -> str | None:
+    """When a review was due after which an assessment was neither made nor confirmed; null if there is none."""
+    is_reviewed = row.review_due_at is None or (row.assessed_at is not None and row.assessed_at >= row.review_due_at)
+    return None if is_reviewed else str(row.review_due_at)
+
+
 def staleness(row: Any, moment: str) -> list[dict[str, Any]]:
     """The reasons why an assessment is stale. Its row has review_due_at, assessed_at, lapsed_at and reworded_at."""
     since = row.lapsed_at
-    if since is None and row.review_due_at is not None and row.review_due_at <= moment:
-        is_reviewed = row.assessed_at is not None and row.assessed_at >= row.review_due_at
-        since = None if is_reviewed else row.review_due_at
+    if since is None and (due := missed_review(row)) is not None and due <= moment:
+        since = due
     reasons = ((REVIEW_OVERDUE, since), (WORDING_CHANGED, row.reworded_at))
     return [{"reason": reason, "since": since} for reason, since in reasons if since is not None]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,19 +11,16 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, func
 from sqlalchemy.orm import aliased
 
 from normata.core.db.transaction import Transaction, batches
-from normata.core.db.types import UtcTimestamp, format_timestamp
+from normata.core.db.types import UtcTimestamp
 from normata.core.schema.fields import CoverageStatus, Timestamp
-from normata.core.schema.history_triggers import FOREVER
 from normata.core.schema.paging import PageQuery, envelope
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
-from normata.errors import PastUnknown
 from normata.events.history import event_wire
 from normata.events.model import AuditEvent
 from normata.frameworks.model import Control, Framework
-from normata.history.model import ControlHistory, EffectiveHistory, HistoryStart
-
-_USUAL = timedelta(days=30)
+from normata.history.model import ControlHistory, EffectiveHistory
+from normata.history.start import known_span, thirty_days_before
 
 
 class ChangesQuery(PageQuery):
@@ -80,13 +76,8 @@ def coverage_changes(transaction: Transaction, query: ChangesQuery) -> dict[str,
 
     They are in the order of the framework's identifier and the catalog. Raises PastUnknown.
     """
-    now = transaction.time_of_reading()
-    end = query.to or now
-    since = str(transaction.scalar(_SINCE, {"organization": query.organization_id}) or FOREVER)
-    start = query.from_ or max(since, format_timestamp(datetime.fromisoformat(end) - _USUAL))
+    _, start, end = known_span(transaction, query, transaction.time_of_reading(), thirty_days_before)
     key = {"organization": query.organization_id, "start": start, "end": end}
-    if not since <= start <= end <= now:
-        raise PastUnknown(f"must be from {since}, since when the past is known, to now, and not before `from`")
     offset = query.offset
     total = int(transaction.scalar(_COUNT, key) or 0)
     rows = [] if offset is None else transaction.rows(_PAGE, key | {"limit": query.limit, "offset": offset})
@@ -141,9 +132,8 @@ def _events(transaction: Transaction, organization_id: str, moments: set[str]) -
 
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _FROM, _TO = bindparam("start", type_=UtcTimestamp()), bindparam("end", type_=UtcTimestamp())
-_EFFECTIVE, _EVENT, _START = sql_table(EffectiveHistory), sql_table(AuditEvent), sql_table(HistoryStart)
+_EFFECTIVE, _EVENT = sql_table(EffectiveHistory), sql_table(AuditEvent)
 _FRAMEWORK, _CONTROL = sql_table(Framework), sql_table(Control)
-_SINCE = select(_START.c.since).where(_START.c.organization_id == _ORGANIZATION)
 
 
 def _held(moment: ColumnElement[str]) -> ColumnElement[bool]:

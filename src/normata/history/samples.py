@@ -11,7 +11,8 @@ from sqlalchemy import bindparam, func, select
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import format_timestamp
 from normata.core.schema.table import sql_table
-from normata.history.model import EffectiveHistory, HistoryStart
+from normata.history.model import EffectiveHistory
+from normata.history.start import start_of
 
 _AT_RANDOM = 2  # of each sort
 
@@ -20,7 +21,7 @@ def random_moments(transaction: Transaction, organization_id: str) -> Iterator[s
     """Some moments: of changes, at which a history is most likely to be wrong, and at any other time."""
     key = {"organization": organization_id}
     now = transaction.time_of_reading()
-    known = transaction.row(_SINCE, key)
+    known = start_of(transaction, organization_id)
     since = now if known is None else max(known.since, known.rules_since or known.since)
     changes = [moment for moment in transaction.scalars(_CHANGES, key) if since <= moment <= now]
     if since >= now:
@@ -31,8 +32,7 @@ def random_moments(transaction: Transaction, organization_id: str) -> Iterator[s
         yield format_timestamp(first + timedelta(seconds=(last - first).total_seconds() * random.random()))  # noqa: S311
 
 
-_HISTORY, _START = sql_table(EffectiveHistory), sql_table(HistoryStart)
-_SINCE = select(_START.c.since, _START.c.rules_since).where(_START.c.organization_id == bindparam("organization"))
+_HISTORY = sql_table(EffectiveHistory)
 _CHANGES = (
     select(_HISTORY.c.valid_from)
     .where(_HISTORY.c.organization_id == bindparam("organization"))
