@@ -39,8 +39,8 @@ VERSIONS = sorted(migrations.known_versions())
 SHARES = 3
 # The upgrade of the first version goes through every migration, so a share of the others is tried: a larger one on
 # SQLite, which makes a table anew for most changes of it, and all of the newest there, whose migrations are new.
-NEWEST = 10
-ON_SQLITE = sorted({*VERSIONS[::2], *VERSIONS[-NEWEST:]})
+NEWEST = 6
+ON_SQLITE = sorted({*VERSIONS[::3], *VERSIONS[-NEWEST:]})
 ON_POSTGRESQL = sorted({*VERSIONS[::8], VERSIONS[-2]})
 TRIED = sorted({*ON_SQLITE, *ON_POSTGRESQL})
 FILLED = [(version, "sqlite") for version in ON_SQLITE] + [(version, "postgresql") for version in ON_POSTGRESQL]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import asyncpg
 from typing_extensions import override
 
+from normata.core.db.postgresql.bulk import columns, for_many_rows
 from normata.core.db.postgresql.errors import raise_translated
 from normata.core.db.postgresql.server_status import TIMELINE
 from normata.core.db.statements import Statements
@@ -119,7 +120,11 @@ class PostgreSQLTransaction(Transaction):
             return
         sql, _ = prepared.bind(parameters[0])
         every = [prepared.bind(one)[1] for one in parameters]
-        self._wait(self._connection.executemany(sql, every))
+        insert = for_many_rows(sql) if len(every) > 1 else None
+        if insert is None:
+            self._wait(self._connection.executemany(sql, every))
+        else:
+            self.fetch(insert, *columns(every))
 
     @override
     def stream(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Iterator[Any]:
