@@ -138,6 +138,7 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
 ) -> None:
     """Assess a control, or all controls of a CSV file; omitted fields stay as they are."""
     from normata.core.changes.source import FaultyInput
+    from normata.core.db.types import now
     from normata.coverage import assessments as stored
     from normata.identity.organization_lookup import find
 
@@ -169,7 +170,7 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
             raise
         fail(_sentence(error.faults))
     for row in rows if file is None else ():
-        assessment = stored.assessment_to_wire(row)
+        assessment = stored.assessment_to_wire(row, now())
         applies = ", not applicable" if assessment["isApplicable"] is False else ""
         assessed = status_words(assessment["coverageStatus"]).replace(":", "")
         echo(f"{row.framework_identifier} {row.identifier} {row.name}: {assessed}{applies}; effective {row.effective}")

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from normata.core.changes.source import Row, pointer
 from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.types import now
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.core.http.request import Request
 from normata.core.schema.fields import CoverageStatus, Identifier, ShortText, Timestamp
@@ -168,7 +169,7 @@ def _as_wire(row: Any) -> dict[str, Any]:
             "identifier": row.framework_identifier,
             "identifierColor": row.framework_color,
         },
-        "coverage": assessment_to_wire(row),
+        "coverage": assessment_to_wire(row, now()),
         "effectiveCoverageStatus": row.effective,
         "isIndirectlyCovered": row.is_indirect,
     }

@@ -15,7 +15,6 @@ from normata.core.changes.source import Fault, FaultyInput, Row
 from normata.core.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
 from normata.core.db.security import Write
 from normata.core.db.transaction import Transaction, batches
-from normata.core.db.types import now
 from normata.core.http.roles import AUDITOR
 from normata.core.schema.fields import CoverageStatus, Identifier, Reasons, Text, Timestamp
 from normata.core.schema.table import new_id, sql_table
@@ -121,23 +120,23 @@ class Assessment(Wire):
     lapsed_at: Timestamp | None = Field(description=LAPSED_AT)
 
 
-def assessment_to_wire(row: Any, moment: str | None = None) -> dict[str, Any]:
-    """The assessment in a row of :func:`read_assessments`, in wire form, at a moment (now where it is null)."""
+def assessment_to_wire(row: Any, moment: str) -> dict[str, Any]:
+    """The assessment in a row of :func:`read_assessments`, in wire form, at a moment."""
     is_there = row.assessment_id is not None
     values = {wire: getattr(row, name) if is_there else _NOT_ASSESSED[name] for name, wire in _WIRE_NAMES.items()}
     return values | {
         "updatedAt": row.updated_at,
         "assessedAt": row.assessed_at,
-        "stale": staleness(row, moment or now()),
+        "stale": staleness(row, moment),
         "lapsedStatus": row.lapsed_status,
         "lapsedAt": row.lapsed_at,
     }
 
 
-def assessed_to_wire(row: Any, excluding: Mapping[str, Any] | None) -> dict[str, Any]:
+def assessed_to_wire(row: Any, excluding: Mapping[str, Any] | None, moment: str) -> dict[str, Any]:
     """The fields of :class:`AssessedDetails` from a row of :func:`read_assessments` and the group that excludes it."""
     return {
-        "coverage": assessment_to_wire(row),
+        "coverage": assessment_to_wire(row, moment),
         "isApplicable": row.applies,
         "excludedBy": excluding,
         "isDecomposed": row.is_decomposed,

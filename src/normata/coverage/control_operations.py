@@ -40,7 +40,7 @@ def _one_control(transaction: Transaction, request: Request) -> dict[str, Any]:
     control = control_list.one_control(transaction, request.organization_id, request.id)
     rows = read_assessments(transaction, request.organization_id, [request.id])
     excluding = excluded_by(transaction, request.organization_id, rows)
-    return control | assessed_to_wire(rows[0], excluding.get(request.id))
+    return control | assessed_to_wire(rows[0], excluding.get(request.id), transaction.time_of_reading())
 
 
 class CoveredControl(ControlDetails):

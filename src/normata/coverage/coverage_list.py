@@ -123,8 +123,9 @@ def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, A
     lifted = [item["id"] for item in page["items"] if item["isIndirectlyCovered"]]
     covering = _covering(transaction, query.organization_id, lifted) if lifted else {}
     excluding = excluded_by(transaction, query.organization_id, rows)
+    moment = transaction.time_of_reading()
     items = [
-        item | {"coveredBy": covering.get(row.id, [])} | assessed_to_wire(row, excluding.get(row.id))
+        item | {"coveredBy": covering.get(row.id, [])} | assessed_to_wire(row, excluding.get(row.id), moment)
         for item, row in zip(page["items"], rows, strict=True)
     ]
     return page | {"items": items}
