@@ -11,6 +11,7 @@ from normata.console.app.home import CalendarDay
 from normata.console.app.records.references import Called, Choice
 from normata.console.pages import environment
 from normata.console.pictures import Axis, Point
+from normata.console.series_pictures import Happening, areas, markers_of, sparkline
 from normata.console.static import FOLDER
 
 TEMPLATE = Path(__file__).with_name("components.html")
@@ -31,6 +32,15 @@ def written(folder: Path) -> str:
             pair=lambda *_: "#",
             axes=[Axis("a", "A.5", "Organizational controls"), Axis("b", "A.6", "People controls")],
             point=Point(0.2, "noticed"),
+            areas=areas,
+            sparkline=sparkline,
+            markers=markers_of(
+                [
+                    (0.2, Happening("2026-02-03T08:00:00.000Z", "adoption", "Adopted")),
+                    (0.6, Happening("2026-06-08T08:00:00.000Z", "audit", "Internal audit", "#")),
+                    (0.62, Happening("2026-06-12T08:00:00.000Z", "adoption", "Changed to the whole framework", "#")),
+                ]
+            ),
             choice=Choice([Called("1", "Cryptography", (), "")], 412, "", "policies"),
             weeks=[calendar[:7], calendar[7:]],
         )

@@ -67,7 +67,12 @@ def moment(at: str | None) -> Markup:
 
 def day(at: str) -> Markup:
     """The day of a timestamp, in the reader's time zone."""
-    return _time(at, date_text(day_of(at, READER.get().zone)))
+    return _time(at, day_text(at))
+
+
+def day_text(at: str) -> str:
+    """A day as :func:`day` shows it, for places that cannot have markup."""
+    return date_text(day_of(at, READER.get().zone))
 
 
 def when(at: str) -> Markup:
@@ -158,13 +163,14 @@ def thousands(number: float) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """``part`` of ``whole`` in percent. Only nothing is 0 %, and only everything is 100 %. A dash if ``whole`` is 0."""
-    if not whole:
-        return "–"  # noqa: RUF001 - a dash, as in print
-    share = round(100 * part / whole)
-    if 0 < part < whole:
-        share = min(max(share, 1), 99)
-    return f"{share} %"
+    """``part`` of ``whole`` in percent; a dash if ``whole`` is 0."""
+    return f"{whole_percent(part, whole)} %" if whole else "–"  # noqa: RUF001 - a dash, as in print
+
+
+def whole_percent(part: int, whole: int) -> int:
+    """``part`` of ``whole`` in percent. Only nothing is 0, and only everything is 100."""
+    share = round(100 * part / whole) if whole else 0
+    return min(max(share, 1), 99) if 0 < part < whole else share
 
 
 def segment(name: str) -> str:

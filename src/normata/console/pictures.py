@@ -1,7 +1,8 @@
-"""All pictures of the console: SVG, with words for people who cannot see it, and without styles.
+"""The pictures of the console: SVG, with words for people who cannot see it, and without styles.
 
 Colours are classes of the style sheet (``full``, ``h3``), so that they follow light, dark and print. Positions are
-attributes, because the policy allows no inline style. A picture with links is a group; any other is an image.
+attributes, because the policy allows no inline style. A picture with links is a group; any other is an image. Those of
+coverage over time are in :mod:`normata.console.series_pictures`.
 """
 
 from __future__ import annotations
@@ -232,33 +233,6 @@ def timeline(name: str, about: str, points: Sequence[Point], spans: Sequence[tup
     )
 
 
-def areas(name: str, days: Sequence[str], points: Sequence[Counts]) -> Markup:
-    """The counts by status at each of some moments, stacked: what is full lies at the bottom. There is one at least."""
-    wide, high = 720, 180
-    most = max(1, *(sum(point[level] for level in LEVELS) for point in points))
-    step = wide / max(1, len(points) - 1)
-    below = [0] * len(points)
-    parts = []
-    for level in LEVELS:
-        above = [low + point[level] for low, point in zip(below, points, strict=True)]
-        edge = [f"{number * step:.1f},{high - high * top / most:.1f}" for number, top in enumerate(above)]
-        base = [f"{number * step:.1f},{high - high * low / most:.1f}" for number, low in enumerate(below)]
-        parts.append(f'<polygon class="f {level}" points="{" ".join([*edge, *reversed(base)])}"/>')
-        below = above
-    # A picture of its own, so that the days have the size of other words however wide the counts are.
-    places = ((0, 0, ""), (len(days) // 2, 50, "mid"), (len(days) - 1, 100, "fin"))
-    marks = [
-        f'<text class="{anchor}" x="{x}%" y="14">{escape(days[number])}</text>'
-        for number, x, anchor in (places if len(days) > 2 else places[-1:])
-    ]
-    about = text("picture.areas", first=f"{days[0]}: {summary(points[0])}", last=f"{days[-1]}: {summary(points[-1])}")
-    return Markup(  # noqa: S704 - numbers and our own classes; the words are escaped
-        f'<svg class="fit" viewBox="0 0 {wide} {high}" role="img" aria-label="{escape(name)}">'
-        f"<title>{escape(name)}</title><desc>{escape(about)}</desc>{''.join(parts)}</svg>"
-        f'<svg class="fit" height="20" aria-hidden="true">{"".join(marks)}</svg>'
-    )
-
-
 def square(
     *,
     name: str,
@@ -324,7 +298,6 @@ PICTURES: Mapping[str, Callable[..., Any]] = {
     "matrix": matrix,
     "neighbourhood": neighbourhood,
     "timeline": timeline,
-    "areas": areas,
     "square": square,
     "tone": tone,
 }

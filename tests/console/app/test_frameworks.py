@@ -22,7 +22,9 @@ MOON = f"{ALPHA}frameworks/fw-moon/"
 
 def test_home_tells_where_the_organization_stands(readers: People) -> None:
     said = text_of(readers["owner"].get(ALPHA))
-    assert re.search(r"moon standard 8 % ready 0 of 12 assessed .* 1 full . 1 partial . 10 none 11 gaps", said)
+    assert re.search(
+        r"moon standard 8 % ready known since today 0 of 12 assessed .* 1 full . 1 partial . 10 none 11 gaps", said
+    )
     assert "What changed" in said
     said = text_of(readers["editor"].get(ALPHA))
     assert re.search(r"My next five All \d+ .* Overdue", said)

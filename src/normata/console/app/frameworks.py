@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from normata.console.app import coverage_series
 from normata.console.app.api_calls import ApiQuery, Refusal
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.reports import assessable
@@ -34,11 +35,13 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 async def show_one(page_request: OrganizationRequest) -> Response:
     """An adopted framework with its coverage, in total and by category."""
     framework_id = page_request.param("id")
-    summary, framework, report, listed = await page_request.ask(
+    summary, framework, report, listed, series, audits = await page_request.ask(
         ApiQuery("getFrameworkCoverage", id=framework_id),
         ApiQuery("getFramework", id=framework_id),
         ApiQuery("getFrameworkGaps", id=framework_id),
         ApiQuery("listBaselines", id=framework_id),
+        ApiQuery("getCoverageHistory", {"step": "month"}, id=framework_id),
+        coverage_series.AUDITS,
     )
     counts = summary["counts"]
     return page_request.page(
@@ -46,6 +49,9 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         summary=summary,
         framework=framework,
         baselines=listed,
+        shown=coverage_series.show(page_request, framework["name"], series, listed["baselines"], audits["items"]),
+        change=coverage_series.change_of(series, counts["effective"]),
+        changed=coverage_series.counts_changed(series, counts["effective"] | {"excluded": counts["notApplicable"]}),
         ready=_share(counts["effective"]["full"], counts["applicable"]),
         wins=_wins(report["nextSteps"], counts),
         can_adopt=page_request.may("admin"),

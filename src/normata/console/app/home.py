@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
+from normata.console.app.coverage_series import change_of, line, readiness_in_rows
 from normata.console.app.event_lines import titles_of
 from normata.console.app.feed import Day, days_of
 from normata.console.app.inbox import lines_of as notifications_in_lines
@@ -22,6 +23,7 @@ from normata.core.db.types import now
 
 _MOST_EVENTS, _MOST_DUE = "60", "100"
 _WEEKS = 4
+_NO_HISTORY: Mapping[str, Any] = {"frameworks": []}
 _ENOUGH_ASSESSED = 10  # controls; after that, people know how to go on
 
 
@@ -55,14 +57,20 @@ async def show(page_request: OrganizationRequest) -> Response:
         api_queries |= {"events": ApiQuery("listEvents", {"limit": _MOST_EVENTS}), "people": PEOPLE}
     found = dict(zip(api_queries, await page_request.ask(*api_queries.values()), strict=True))
     adopted, people = found["frameworks"]["items"], found.get("people")
-    more = [ApiQuery("getFrameworkCoverage", id=one["id"]) for one in adopted]
-    summaries = await page_request.ask(*more) if more else []
+    more = [ApiQuery("getCoverageHistories", {"step": "month"})]
+    more += [ApiQuery("getFrameworkCoverage", id=one["id"]) for one in adopted]
+    history, *summaries = await page_request.ask(*more) if adopted else [_NO_HISTORY]
+    series = {one["frameworkId"]: one for one in history["frameworks"]}
     moment = now()
     days = await _changes(page_request, found["events"]["items"], names_of(people), moment) if people else []
     return page_request.page(
         "app/home.html",
         today=as_local(moment).date(),
         summaries=[{**one, "ready": _ready(one["counts"])} for one in summaries],
+        series=series,
+        readiness=readiness_in_rows([series.get(one["framework"]["id"]) for one in summaries]),
+        change_of=change_of,
+        line=line,
         gaps=sum(one["counts"]["effective"]["partial"] + one["counts"]["effective"]["none"] for one in summaries),
         mine=found["mine"],
         overdue=[one for one in found["due"]["items"] if one["overdue"]],

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from normata.console.app import coverage_series
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
-from normata.console.filters import day
-from normata.console.pictures import areas
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
 
@@ -20,24 +19,20 @@ async def show_framework(page_request: OrganizationRequest) -> Response:
     framework_id = page_request.param("id")
     step = page_request.query.get("step", "")
     step = step if step in STEPS else _USUAL
-    framework, series = await page_request.ask(
-        ApiQuery("getFramework", id=framework_id), ApiQuery("getCoverageHistory", {"step": step}, id=framework_id)
+    framework, series, listed, audits = await page_request.ask(
+        ApiQuery("getFramework", id=framework_id),
+        ApiQuery("getCoverageHistory", {"step": step}, id=framework_id),
+        ApiQuery("listBaselines", id=framework_id),
+        coverage_series.AUDITS,
     )
-    points = series["points"]
-    path = page_request.path("frameworks", framework_id, "over-time")
+    path = page_request.context.prefix + page_request.path("frameworks", framework_id, "over-time")
     return page_request.page(
         "app/over_time.html",
         framework=framework,
-        since=series["knownSince"],
-        points=[one for one in reversed(points) if one["isAdopted"]],
-        first=points[0],
-        last=points[-1],
+        series=series,
+        left_at=series["adoptions"][-1]["until"],
+        shown=coverage_series.show(page_request, framework["name"], series, listed["baselines"], audits["items"]),
         lengths=[(text(f"app.over_time.{one}"), f"{path}?step={one}", one == step) for one in STEPS],
-        picture=areas(
-            text("app.over_time.of", name=framework["name"]),
-            [str(day(one["at"]).striptags()) for one in points],
-            points,
-        ),
     )
 
 
