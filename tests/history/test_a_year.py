@@ -191,8 +191,13 @@ class Year:
         )
         self.adopt(PIERS, baseline="small")
         yield "a framework is adopted with a baseline"
-        self.service.load({"baselineControls": [{"id": "small-2", "baselineId": "small", "controlId": RAILS}]})
-        yield "the baseline changes"
+        self.service.load(
+            {
+                "controls": [{"id": LAMPS, "frameworkId": DOCKS, "parentId": None}],  # until the next import
+                "baselineControls": [{"id": "small-2", "baselineId": "small", "controlId": RAILS}],
+            }
+        )
+        yield "the baseline changes, and a requirement is in another place"
         self.leave(DOCKS)
         yield "a framework is left"
         self.bring(library({**NEWER, "urn:docks:1.5": ("Watch", "Somebody watches.")}, 3), mapping(*BOTH, version=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import (
@@ -18,7 +18,6 @@ from sqlalchemy import (
     case,
     column,
     exists,
-    literal,
     or_,
     select,
     union_all,
@@ -78,7 +77,7 @@ class Past(DelegatingTransaction):
         since = None if found is None else found.since
         if since is None or moment < since:
             raise PastUnknown("is not known" if since is None else f"is before {since}, since when the past is known")
-        self._changed = frozenset(name for name in _CATALOGS if getattr(found, name))
+        self._changed = frozenset((one.name, how) for one in _CATALOGS if (how := getattr(found, one.name)))
 
     @override
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
@@ -111,10 +110,11 @@ class Past(DelegatingTransaction):
         return found
 
 
-_rewritten: WeakKeyDictionary[Statement, dict[frozenset[str], Statement]] = WeakKeyDictionary()
+_Changed = frozenset[tuple[str, int]]  # names of catalogs, and how they have changed since the moment
+_rewritten: WeakKeyDictionary[Statement, dict[_Changed, Statement]] = WeakKeyDictionary()
 
 
-def _with_tables_of_then(statement: Statement, changed: frozenset[str]) -> Statement:
+def _with_tables_of_then(statement: Statement, changed: _Changed) -> Statement:
     """A statement with an expression for each table with a history that it reads."""
     names = {
         found.name
@@ -122,7 +122,7 @@ def _with_tables_of_then(statement: Statement, changed: frozenset[str]) -> State
         if isinstance(found := getattr(element, "table", element), SqlTable)
     }
     expressions = [one for name, one in _ALWAYS.items() if name in names]
-    expressions += [one for name, one in _CATALOGS.items() if name in names and name in changed]
+    expressions += [one for key, one in _CHANGED.items() if key[0] in names and key in changed]
     if not expressions:
         return statement
     if isinstance(statement, CompoundSelect):
@@ -177,7 +177,28 @@ def _every_row(table: type[Table], history: type[Table]) -> CTE:
 
 
 def _changed_rows(table: type[Table], history: type[Table], *structure: str) -> CTE:
-    """The rows of a catalog at the moment; of a row that is there today, all but ``structure`` is today's."""
+    """The rows of a catalog at the moment; of a row that is there today, all but ``structure`` is today's.
+
+    For when each row of then is there today, and in the same place: what leads to a row is the table's own column, so
+    the statement finds it by the same index as today. It reads the history of the rows that it finds.
+    """
+    sql = sql_table(table)
+    present = _current(sql)
+
+    def of_then(name: str) -> ColumnElement[Any]:
+        then = sql_table(history).alias("then")
+        held = and_(then.c.id == present.c.id, held_then(then))
+        value = select(then.c[name]).where(held).scalar_subquery()
+        return case((exists().where(held), value), else_=present.c[name]).label(name)
+
+    absent = sql_table(history).alias("absent")
+    was_absent = exists().where(absent.c.id == present.c.id, held_then(absent), absent.c.was_absent)
+    columns = (of_then(one.name) if one.name in structure else present.c[one.name] for one in sql.c)
+    return _named(sql, select(*columns).where(~was_absent))
+
+
+def _rearranged_rows(table: type[Table], history: type[Table], *structure: str) -> CTE:
+    """The same where rows of then are gone, or were in another place."""
     sql, then = sql_table(table), sql_table(history).alias("then")
     present = _current(sql)
     known = exists().where(then.c.id == present.c.id, held_then(then))
@@ -229,52 +250,73 @@ _ALWAYS: Mapping[str, CTE] = {
     str(ControlWording.__tablename__): _wordings(),
     str(EventCheckpoint.__tablename__): _checkpoints(),
 }
-_CATALOGS: Mapping[str, CTE] = {
-    str(Control.__tablename__): _changed_rows(
-        Control, ControlHistory, "parent_id", "type", "is_mandatory", "is_decomposed", "position"
-    ),
-    str(ControlMatch.__tablename__): _changed_rows(
-        ControlMatch,
-        MatchHistory,
-        *("source_control_id", "target_control_id", "match_level", "organization_id", "retired_at"),
-    ),
-    str(BaselineControl.__tablename__): _changed_rows(BaselineControl, BaselineControlHistory, "retired_at"),
-    str(Framework.__tablename__): _changed_rows(
-        Framework, FrameworkHistory, "control_count", "is_active", "deprecated_at"
-    ),
-}
 
 
-# --- What is known, and which catalogs of the organization have changed since
+class _Catalog(NamedTuple):
+    """A catalog with a history. ``place`` is what leads to a row, ``structure`` what else is kept of it."""
+
+    table: type[Table]
+    history: type[Table]
+    place: Sequence[str]
+    structure: Sequence[str]
+    of_organization: ColumnElement[bool]  # whether the organization can have seen an entry of the history
+
+    @property
+    def name(self) -> str:
+        return str(self.table.__tablename__)
+
+    def expression(self, *, is_rearranged: bool) -> CTE:
+        rows = _rearranged_rows if is_rearranged else _changed_rows
+        return rows(self.table, self.history, *(self.place if is_rearranged else ()), *self.structure)
+
+    def has_changed(self) -> ColumnElement[bool]:
+        """Whether it has changed since the moment."""
+        entry = sql_table(self.history)
+        return exists().where(entry.c.valid_to > _AS_OF, self.of_organization)
+
+    def is_rearranged(self) -> ColumnElement[bool]:
+        """Whether a row of the moment is gone, or in another place now."""
+        entry, present = sql_table(self.history), sql_table(self.table)
+        is_in_place = and_(
+            present.c.id == entry.c.id, *(present.c[one].is_not_distinct_from(entry.c[one]) for one in self.place)
+        )
+        return exists().where(held_then(entry), ~entry.c.was_absent, self.of_organization, ~exists().where(is_in_place))
+
 
 _ADOPTIONS, _EFFECTIVE = sql_table(AdoptionHistory), sql_table(EffectiveHistory)
 _CONTROLS, _MATCHES = sql_table(ControlHistory), sql_table(MatchHistory)
 _OF_BASELINES, _FRAMEWORKS = sql_table(BaselineControlHistory), sql_table(FrameworkHistory)
 _BASELINE, _START = sql_table(Baseline), sql_table(HistoryStart)
 _adopted = select(_ADOPTIONS.c.framework_id).where(_ADOPTIONS.c.organization_id == _ORGANIZATION, held_then(_ADOPTIONS))
-
-
-def _has_changed(history: SqlTable, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    return select(literal(1)).select_from(history).where(history.c.valid_to > _AS_OF, *conditions).exists()
-
-
+_covered = exists().where(
+    _EFFECTIVE.c.organization_id == _ORGANIZATION,
+    _EFFECTIVE.c.control_id == _MATCHES.c.target_control_id,
+    held_then(_EFFECTIVE),
+)
+_CATALOGS = (
+    _Catalog(
+        *(Control, ControlHistory, ("parent_id",), ("type", "is_mandatory", "is_decomposed", "position")),
+        _CONTROLS.c.framework_id.in_(_adopted),
+    ),
+    _Catalog(
+        *(ControlMatch, MatchHistory, ("source_control_id", "target_control_id", "organization_id")),
+        ("match_level", "retired_at"),
+        and_(or_(_MATCHES.c.organization_id.is_(None), _MATCHES.c.organization_id == _ORGANIZATION), _covered),
+    ),
+    _Catalog(
+        *(BaselineControl, BaselineControlHistory, (), ("retired_at",)),
+        _OF_BASELINES.c.baseline_id.in_(select(_BASELINE.c.id).where(_BASELINE.c.framework_id.in_(_adopted))),
+    ),
+    _Catalog(
+        *(Framework, FrameworkHistory, (), ("control_count", "is_active", "deprecated_at")),
+        _FRAMEWORKS.c.id.in_(_adopted),
+    ),
+)
+# By how it has changed: 1 if only what is kept of its rows, 2 if these are rearranged.
+_CHANGED: Mapping[tuple[str, int], CTE] = {
+    (one.name, how): one.expression(is_rearranged=how == 2) for one in _CATALOGS for how in (1, 2)
+}
 _KNOWN = select(
     _START.c.since,
-    _has_changed(_CONTROLS, _CONTROLS.c.framework_id.in_(_adopted)).label("control"),
-    _has_changed(
-        _MATCHES,
-        or_(_MATCHES.c.organization_id.is_(None), _MATCHES.c.organization_id == _ORGANIZATION),
-        select(literal(1))
-        .where(
-            _EFFECTIVE.c.organization_id == _ORGANIZATION,
-            _EFFECTIVE.c.control_id == _MATCHES.c.target_control_id,
-            held_then(_EFFECTIVE),
-        )
-        .exists(),
-    ).label("control_match"),
-    _has_changed(
-        _OF_BASELINES,
-        _OF_BASELINES.c.baseline_id.in_(select(_BASELINE.c.id).where(_BASELINE.c.framework_id.in_(_adopted))),
-    ).label("baseline_control"),
-    _has_changed(_FRAMEWORKS, _FRAMEWORKS.c.id.in_(_adopted)).label("framework"),
+    *(case((one.is_rearranged(), 2), (one.has_changed(), 1), else_=0).label(one.name) for one in _CATALOGS),
 ).where(_START.c.organization_id == _ORGANIZATION)
