@@ -8,6 +8,9 @@ from pathlib import Path
 
 from playwright.sync_api import FilePayload, Page, expect
 
+from normata.demo.files import ORGANIZATION
+from normata.events.keys import Signer
+from normata.settings import Settings
 from tests.browser.conftest import Open
 from tests.browser.demonstrated import PLACE
 
@@ -44,6 +47,8 @@ def test_a_file_is_proven_and_a_changed_one_is_not(look: Open, tmp_path: Path) -
         return status.inner_text()
 
     assert "Proven: this is version 1 as CSV. It was approved at" in verify(file, {})
+    right = Signer(Settings().event_key_file).verifier(ORGANIZATION)
+    assert "The checkpoint is signed with the key." in verify(file, {}, key=right)
     assert "the file is not that of version 1" in verify(file + b"x", {})
     other = {"others": [{"number": 2, "hashes": proof["others"][0]["hashes"]}]}
     assert "was not verified" in verify(file, other)
