@@ -57,10 +57,14 @@ class Archived(DomainError):
 class PastUnknown(DomainError):
     """What held at a moment is not known: it is before the history begins, or to come.
 
-    The message says so of a moment that its reader names.
+    The message says so of a moment that its reader names. ``since`` is when the history begins, if it is before that.
     """
 
     message = "is not known"
+
+    def __init__(self, message: str | None = None, since: str | None = None) -> None:
+        super().__init__(message)
+        self.since = since
 
 
 class TooManyPoints(DomainError):

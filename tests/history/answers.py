@@ -33,6 +33,7 @@ def answers(
     ask("/coverage/", isInConflict="true")
     ask("/coverage/", isStale="true")
     ask("/coverage/", effectiveCoverageStatus="FULL", limit="5")
+    ask("/frameworks/", adoptedOnly="true")
     for framework in frameworks:
         for report in ("coverage", "gaps", "statement-of-applicability"):
             ask(f"/frameworks/{framework}/{report}/")

@@ -43,7 +43,7 @@ BOTH, WITHDRAWN = ((LOCKS, PIER), (LAMPS, STAIRS)), ((LAMPS, STAIRS),)
 _OF_EACH = ("full", "partial", "none", "excluded")  # the counts where several frameworks are told of
 _COUNTS = (*_OF_EACH, "conflicts", "stale")
 # What is today's in an answer of the past (the version is that of a framework), and what says when it was read.
-TODAYS = ("date", "log", "updatedAt", "plannedBy", "version")
+TODAYS = ("date", "lastSyncAt", "log", "updatedAt", "plannedBy", "version")
 
 
 class Day(NamedTuple):

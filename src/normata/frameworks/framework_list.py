@@ -11,7 +11,7 @@ from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, se
 from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import (
-    PageQuery,
+    PastPageQuery,
     QueryFlag,
     Search,
     SortDirection,
@@ -50,7 +50,7 @@ class Framework(wire(FrameworkTable)):  # type: ignore[misc] # the base class is
     adoption: Adoption | None
 
 
-class FrameworkQuery(PageQuery):
+class FrameworkQuery(PastPageQuery):
     """The query of the list of frameworks."""
 
     include_user_defined: Annotated[

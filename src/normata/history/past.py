@@ -76,7 +76,7 @@ class Past(DelegatingTransaction):
         found = transaction.row(_KNOWN, key)
         since = None if found is None else found.since
         if since is None or moment < since:
-            raise PastUnknown("is not known" if since is None else f"is before {since}, since when the past is known")
+            raise PastUnknown(since and f"is before {since}, since when the past is known", since)
         self._changed = frozenset((one.name, how) for one in _CATALOGS if (how := getattr(found, one.name)))
 
     @override

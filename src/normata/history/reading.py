@@ -30,7 +30,7 @@ def of_then(operation: Operation) -> Operation:
             reading = at(transaction, request.organization_id, request.query.as_of)
         except PastUnknown as error:
             fault = FieldFault(in_="query", name="asOf", code="past_unknown", message=str(error), allowed=None)
-            raise InvalidRequest.of([fault]) from None
+            raise InvalidRequest.of([fault]) from error
         return build(reading, request)
 
     return replace(operation, build=built)

@@ -99,7 +99,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     filters = [(name, value) for name in _FILTERS for value in sent.getlist(name) if value]
     view = list_view(page_request, "controls", (*_FILTERS, *_ORDER[:2], "columns", "group"))
     order += [("columns", key) for key in sent.getlist("columns")] + ([("group", group)] if group else [])
-    order += [(PARAMETER, view.opened["id"])] if view.opened else []
+    order += [*([(PARAMETER, view.opened["id"])] if view.opened else []), *page_request.of_then.items()]
     return page_request.page(
         "app/controls.html",
         controls=controls,
@@ -260,14 +260,14 @@ async def control_page(
         ApiQuery("getControl", id=control_id), ApiQuery("explainCoverage", id=control_id)
     )
     assessment = why["assessment"]
-    about: dict[str, Query] = {
-        "listFindings": {"controlId": control_id, "limit": "100"},
-        "listMembers": PEOPLE.query,
-        "listMatches": {"control": control_id, "published": "true", "counts": "false", "limit": "100"},
-    }
+    is_now = page_request.past is None
+    about: dict[str, Query] = {"listMembers": PEOPLE.query}
+    if is_now:  # of these the past is not known
+        about["listFindings"] = {"controlId": control_id, "limit": "100"}
+        about["listMatches"] = {"control": control_id, "published": "true", "counts": "false", "limit": "100"}
     stale = reasons_of(control["coverage"])
-    reworded = ApiQuery("getWordings", id=control_id) if WORDING_CHANGED in stale else None
-    if assessment is not None:
+    reworded = ApiQuery("getWordings", id=control_id) if WORDING_CHANGED in stale and is_now else None
+    if assessment is not None and is_now:
         about["listTasks"] = {"controlCoverageId": assessment["id"], "limit": "100"}
     api_queries = [ApiQuery(name, query) for name, query in about.items()]
     events = ApiQuery("listControlEvents", {"limit": str(_MAX_HISTORY)}, id=control_id)
@@ -284,7 +284,7 @@ async def control_page(
         rewording=changed_wording(answers[-1]) if reworded else None,
         others=[as_tree(other) for other in why["others"]],
         neighbourhood=neighbourhood_of(page_request, control, why),
-        findings=found["listFindings"],
+        findings=found.get("listFindings"),
         tasks=found.get("listTasks"),
         history=history,
         unshown=UNSHOWN | {"controlId", "ownerId"},
@@ -295,7 +295,7 @@ async def control_page(
         reasons=reasons_for(control["coverage"]),
         refusal=refusal,
         setting_aside=setting_aside,
-        set_aside=[match for match in found["listMatches"]["items"] if match["setAside"]],
+        set_aside=[match for match in found["listMatches"]["items"] if match["setAside"]] if is_now else [],
         return_to=origin.return_to,
         gaps_of=origin.gaps_of,
         is_again=again is not None,

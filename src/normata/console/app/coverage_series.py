@@ -180,8 +180,9 @@ def _drawn(series: Series, place: Callable[[str], float]) -> list[tuple[float, C
 
 
 def _adopted_since(series: Series) -> str:
-    """When the present adoption began, whatever its baseline."""
-    spans = series["adoptions"]
+    """When the adoption of the last moment began, whatever its baseline."""
+    last = series["points"][-1]["at"]
+    spans = [span for span in series["adoptions"] if span["since"] <= last] or series["adoptions"]
     since = spans[-1]["since"]
     for span in reversed(spans[:-1]):
         if span["until"] != since:

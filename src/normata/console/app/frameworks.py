@@ -26,6 +26,8 @@ _MAX_PAGES = 20  # of controls, for each framework in a crosswalk
 async def show_list(page_request: OrganizationRequest) -> Response:
     """The frameworks that the organization can see, whether adopted or not."""
     wanted = {name: page_request.query.get(name, "") for name in ("search", "page")}
+    if page_request.past is not None:  # of any other one there is only the preview of adopting it now
+        wanted["adoptedOnly"] = "true"
     (found,) = await page_request.ask(ApiQuery("listFrameworks", wanted))
     return page_request.page(
         "app/frameworks.html", frameworks=found, search=wanted["search"], can_adopt=page_request.may("admin")
@@ -34,13 +36,13 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 
 async def show_one(page_request: OrganizationRequest) -> Response:
     """An adopted framework with its coverage, in total and by category."""
-    framework_id = page_request.param("id")
+    framework_id, past = page_request.param("id"), page_request.past
     summary, framework, report, listed, series, audits = await page_request.ask(
         ApiQuery("getFrameworkCoverage", id=framework_id),
         ApiQuery("getFramework", id=framework_id),
         ApiQuery("getFrameworkGaps", id=framework_id),
         ApiQuery("listBaselines", id=framework_id),
-        ApiQuery("getCoverageHistory", {"step": "month"}, id=framework_id),
+        ApiQuery("getCoverageHistory", {"step": "month", "to": past.moment if past else ""}, id=framework_id),
         coverage_series.AUDITS,
     )
     counts = summary["counts"]

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
@@ -32,9 +32,12 @@ from normata.console.app.api_calls import (
     pairs_of,
     tag_of,
 )
+from normata.console.app.member_request import NOTES, MemberRequest
+from normata.console.app.past import PARAMETER as AS_OF
 from normata.console.app.sections import ALWAYS, groups_for
 from normata.console.app.view_links import PARAMETER, sidebar_links
-from normata.console.page_request import Console, PageRequest
+from normata.console.filters import as_local
+from normata.console.page_request import Console
 from normata.console.pages import HEADERS
 from normata.console.return_path import safe_path
 from normata.console.texts import text
@@ -47,74 +50,28 @@ from normata.core.http.change_endpoint import change, preview
 from normata.core.http.operation import ChangeOperation, ReadOperation
 from normata.core.http.problems import FieldFault, InvalidRequest, PreconditionFailed
 from normata.core.http.request import Request
-from normata.core.http.roles import Role, role_suffices
-from normata.core.schema.paging import OrganizationQuery
+from normata.core.schema.paging import OrganizationQuery, PastQuery
 from normata.core.schema.wire import encode
-from normata.errors import InsufficientRole, NotFound
+from normata.errors import InsufficientRole
 from normata.identity.secrets import new_secret
 from normata.identity.sessions.sessions import SignedInMembership, Visitor
 
-_NOTES = frozenset({"done", "undo", "restored", "assessed", "changed", "many", "proof"})  # of what was just done
 # What every page shows in its frame: it is asked along with what the page asks first, and is no request of it.
 _FRAME = (ApiQuery("countUnreadNotifications"), ApiQuery("listSavedViews"))
 _MAX_FIELDS = 600  # of one form: as many controls as one change takes, and what is said of them
 
 
-class OrganizationRequest(PageRequest):
-    """A member's request to a page of an organization."""
+class OrganizationRequest(MemberRequest):
+    """A member's request to a page of an organization, which asks and changes by operations."""
 
     def __init__(
         self, console: Console, request: HttpRequest, visitor: Visitor, membership: SignedInMembership
     ) -> None:
-        super().__init__(console, request)
-        self.person = visitor
-        self.membership = membership
+        super().__init__(console, request, visitor, membership)
         self.api_calls: list[ApiCall] = []
         self.unread: int | None = None  # notifications of the person; not known before something was asked
         self.note: UndoNote | None = None  # what was just done, as far as it can be undone
         self.saved_views: Sequence[Mapping[str, Any]] = ()  # those that they see, as far as one page of them goes
-        self.context.organization_id = membership.organization_id
-
-    # --- Caller and address
-
-    def may(self, least: Role) -> bool:
-        """Whether the person's role is ``least`` or higher."""
-        return role_suffices(self.membership.role, least)
-
-    def require(self, least: Role) -> None:
-        """Raise InsufficientRole unless the person's role is ``least`` or higher."""
-        if not self.may(least):
-            raise InsufficientRole(f"This takes the role {least} or a larger one in the organization.")
-
-    def param(self, name: str) -> str:
-        """A parameter of the path, decoded. Raises NotFound if it is empty or contains a null character."""
-        value = unquote(self.request.path_params[name])
-        if not value or "\0" in value:
-            raise NotFound
-        return value
-
-    def path(self, *steps: str, query: Query | None = None) -> str:
-        """A path of the organization's pages, without the application's prefix: ``path("controls", control_id)``."""
-        within = "".join(f"{quote(step, safe='')}/" for step in steps)
-        pairs = urlencode(pairs_of(query or {}))
-        return f"/app/{quote(self.membership.organization_slug, safe='')}/{within}{pairs and '?'}{pairs}"
-
-    @property
-    def here(self) -> str:
-        """The path and query of this request, without the prefix."""
-        query = self.request.scope["query_string"].decode("latin-1")
-        return f"{self.context.raw_path}?{query}" if query else self.context.raw_path
-
-    def link(self, **changed: object) -> str:
-        """The path of this page with some parameters of the query replaced; null removes one."""
-        return self.context.prefix + self.here_with(**changed)
-
-    def here_with(self, **changed: object) -> str:
-        """The same without the prefix, as forms send it to come back."""
-        pairs = parse_qsl(self.request.scope["query_string"].decode("latin-1"))
-        remaining = [(name, value) for name, value in pairs if name not in changed and name not in _NOTES]
-        remaining += [(name, value) for name, value in changed.items() if value is not None]
-        return self.context.raw_path + (f"?{urlencode(remaining)}" if remaining else "")
 
     def _request(self, *, row_id: str = "", query: Any = None, body: Any = None, **more: Any) -> Request:
         """The request to an operation, from this person in this organization."""
@@ -201,6 +158,8 @@ class OrganizationRequest(PageRequest):
         pairs = pairs_of(query)
         if issubclass(operation.query, OrganizationQuery):
             pairs.insert(0, ("organizationId", self.membership.organization_id))
+        if issubclass(operation.query, PastQuery) and self.past is not None:
+            pairs.append((AS_OF, self.past.moment))
         try:
             return operation.query.read(pairs), pairs
         except ValidationError as error:
@@ -343,6 +302,9 @@ class OrganizationRequest(PageRequest):
             to=lambda *steps, **query: self.context.prefix + self.path(*steps, query=query),
             link=self.link,
             here=self.here,
+            past=self.past,
+            of_then=self.of_then.items(),
+            as_of=self._as_of(),
             query=self.query,
             api_calls=self.api_calls,
             unread=self.unread,
@@ -350,6 +312,11 @@ class OrganizationRequest(PageRequest):
             note=self.note,
             **values,
         )
+
+    def _as_of(self) -> Mapping[str, Any] | None:
+        """What asks for another day on a page that can show one: the day, and what of the address stays."""
+        day = as_local(now()).date().isoformat() if self.past is None else self.past.day
+        return {"day": day, "keeps": self.remaining_on_other_days()} if self.has_past else None
 
     async def file(self, operation_id: str, row_id: str, **query: Sequence[str]) -> Response:
         """A report as a file to download, in the format that the address names. Raises the errors of the operation."""
@@ -391,7 +358,7 @@ class OrganizationRequest(PageRequest):
         if not path.startswith("/app/"):
             return self.go(otherwise, done, notice)
         # Parse and encode the query again, so that nothing but a query can come from the form.
-        pairs = [(name, value) for name, value in parse_qsl(query) if name not in _NOTES]
+        pairs = [(name, value) for name, value in parse_qsl(query) if name not in NOTES]
         path += f"?{urlencode(pairs)}" if pairs else ""
         return self.go(f"{path}#{quote(fragment)}" if fragment else path, done, notice)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.responses import Response
 
 from normata.console.app import coverage_series
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.past import just_before, past_of
 from normata.console.texts import text
+from normata.core.db.types import now
 from normata.core.http.problems import InvalidRequest
 
 STEPS = ("day", "week", "month")
@@ -38,10 +42,14 @@ async def show_framework(page_request: OrganizationRequest) -> Response:
 
 async def show_changes(page_request: OrganizationRequest) -> Response:
     """The controls whose effective status differs between two days."""
-    wanted = {name: page_request.query.get(name, "") for name in ("from", "to", "page")}
+    chosen = {name: page_request.query.get(name, "") for name in ("from", "to")}
+    ends = {name: past_of(sent, page_request.membership.organization_id) for name, sent in chosen.items() if sent}
+    wanted = {name: past.moment if past else now() for name, past in ends.items()}
     refusal = None
     try:
-        found = await page_request.ask_one(ApiQuery("listCoverageChanges", wanted))
+        found = await page_request.ask_one(
+            ApiQuery("listCoverageChanges", wanted | {"page": page_request.query.get("page", "")})
+        )
     except InvalidRequest as error:  # a day before the past is known, or to come
         refusal = error
         found = await page_request.ask_one(ApiQuery("listCoverageChanges", {}))
@@ -49,6 +57,12 @@ async def show_changes(page_request: OrganizationRequest) -> Response:
         "app/coverage_changes.html",
         status=200 if refusal is None else 400,
         changes=found,
-        chosen=wanted,
+        chosen=chosen,
+        then=lambda one, name: chosen[name] if ends.get(name) else _then(one["changedAt"], name),
         fault="" if refusal is None else "; ".join(fault.message for fault in refusal.faults),
     )
+
+
+def _then(moments: Sequence[str], end: str) -> str:
+    """A moment with the status at one end, where no day was chosen: before the first change, or today."""
+    return just_before(moments[0]) if end == "from" and moments else ""

@@ -28,7 +28,9 @@ from normata.console.app import (
     versions,
 )
 from normata.console.app.notes import note_of
+from normata.console.app.of_then import answer_of_then
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.past import PARAMETER, has_past
 from normata.console.app.records import archive, change_many, details, editing, lists
 from normata.console.app.settings import accounts, invitations, members, organization, tokens
 from normata.console.page_request import Console, Endpoint, Handler, PageRequest
@@ -119,16 +121,17 @@ def app_endpoints(console: Console) -> Iterator[Endpoint]:
     """The endpoints of all pages. Fixed paths come before those with an id in the same place."""
     yield Endpoint(console, "/app/", get=start.choose)
     for page in sorted(PAGES, key=lambda page: (page.path.count("{"), page.path)):
-        get, post = (handler and of_organization(handler, page.role) for handler in (page.get, page.post))
+        get, post = (handler and of_organization(handler, page.role, page.path) for handler in (page.get, page.post))
         yield Endpoint(console, f"/app/{{organization}}/{page.path}", get=get, post=post)
     yield Endpoint(console, "/app/{organization}/{nothing:path}", get=of_organization(start.nothing))
 
 
-def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Handler:
+def of_organization(handler: OrganizationHandler, least: Role = "viewer", path: str = "") -> Handler:
     """A page of an organization, for its members only: for others it does not exist (404).
 
-    Members with a role lower than ``least`` get 403.
+    Members with a role lower than ``least`` get 403. ``path`` is that of the page, below the organization.
     """
+    shows_past = has_past(path.split("/")[:-1])
 
     async def answer(page_request: PageRequest) -> Response:
         visitor = await page_request.required_visitor()
@@ -140,6 +143,10 @@ def of_organization(handler: OrganizationHandler, least: Role = "viewer") -> Han
             raise NotFound
         organization_request = OrganizationRequest(page_request.console, page_request.request, visitor, membership)
         organization_request.require(least)
+        sent = organization_request.query.get(PARAMETER)
+        if sent is not None:
+            return await answer_of_then(organization_request, sent, handler, shows_past=shows_past)
+        organization_request.has_past = shows_past
         organization_request.note = note_of(organization_request)
         return await handler(organization_request)
 

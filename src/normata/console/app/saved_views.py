@@ -60,8 +60,9 @@ def may_change(page_request: OrganizationRequest, view: Mapping[str, Any]) -> bo
 
 
 def _may(page_request: OrganizationRequest, operation_id: str) -> bool:
-    """Whether the person's role allows a change at least of what is their own: an auditor's does not."""
-    return page_request.console.operations[operation_id].admits_own(page_request.membership.role)
+    """Whether the person's role allows a change at least of what is their own: an auditor's does not, nor the past."""
+    operation = page_request.console.operations[operation_id]
+    return page_request.past is None and operation.admits_own(page_request.membership.role)
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:

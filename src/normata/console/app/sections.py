@@ -21,6 +21,11 @@ class Place(NamedTuple):
     letter: str = ""
 
     @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps of its path after the organization."""
+        return tuple(step for step in self.path.split("/") if step)
+
+    @property
     def is_kind(self) -> bool:
         """Whether it is the list of a kind of records. Its key is then the path of the kind."""
         return self.key in KINDS

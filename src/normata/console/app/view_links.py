@@ -16,7 +16,7 @@ LIST_PLACES = {place.key: place for place in PLACES if place.key == "controls" o
 
 def steps_of(kind: str) -> tuple[str, ...]:
     """The steps of the path to a list, after the organization."""
-    return tuple(LIST_PLACES[kind].path.strip("/").split("/"))
+    return LIST_PLACES[kind].steps
 
 
 def query_of(view: Mapping[str, Any]) -> Query:
@@ -30,12 +30,13 @@ def sidebar_links(
 ) -> list[tuple[str, str, str, bool]]:
     """The saved views in the sidebar: name, path, icon, and whether one is there. ``path`` makes a path of steps."""
     known = [view for view in views if view["kind"] in LIST_PLACES]
+    links = [(view, path(*steps_of(view["kind"]), query=query_of(view))) for view in known[:_MOST]]
     return [
         (
             view["name"],
-            path(*steps_of(view["kind"]), query=query_of(view)),
+            address,
             LIST_PLACES[view["kind"]].icon,
-            view["id"] == opened and here == path(*steps_of(view["kind"])),
+            view["id"] == opened and here == address.partition("?")[0],
         )
-        for view in known[:_MOST]
+        for view, address in links
     ]

@@ -44,7 +44,7 @@ let offers;
 
 function offersOfPage() {
   const of = (...selectors) => selectors.flatMap((which) => [...document.querySelectorAll(which)]);
-  const does = of("main .head :is(a, button)", "#new a[data-label], #person button, .foot [data-keys]");
+  const does = of("main .head :is(a, button)", ".top > [popovertarget=day]", "#new a[data-label], #person button, .foot [data-keys]");
   return {
     doing: does.filter((part) => !part.closest(".sheet, h1, .meta")).map(offered),
     links: of(".side a:not([data-view]), #person a").map(offered),
