@@ -1,9 +1,10 @@
-"""Commands about the past: the option ``--as-of`` of others, and ``coverage history``."""
+"""Commands about the past: the option ``--as-of`` of others, ``coverage history`` and ``coverage changes``."""
 
 from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -27,6 +28,12 @@ AsOfOption = Annotated[
 app = typer.Typer(
     cls=Group, no_args_is_help=True, help="Coverage over time.", rich_markup_mode=None, pretty_exceptions_enable=False
 )
+
+OrganizationArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")]
+FormatOption = Annotated[
+    Literal["json", "csv"] | None,
+    typer.Option("--format", help="The format. Default: a table.", show_default=False),
+]
 
 _NAMES = ("full", "partial", "none", "excluded", "conflicts", "stale")
 
@@ -56,7 +63,7 @@ def reading(transaction: Transaction, organization_id: str, moment: str | None) 
 
 @app.command("history")
 def history(
-    organization: Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")],
+    organization: OrganizationArgument,
     framework: Annotated[str, typer.Argument(metavar="FRAMEWORK", help="A framework, by id, slug or identifier.")],
     *,
     since: Annotated[
@@ -67,10 +74,7 @@ def history(
         str | None, typer.Option("--to", metavar="MOMENT", help="The last moment. Default: now.", show_default=False)
     ] = None,
     step: Annotated[Literal["day", "week", "month"], typer.Option(help="The time between two moments.")] = "week",
-    wanted: Annotated[
-        Literal["json", "csv"] | None,
-        typer.Option("--format", help="The format. Default: a table.", show_default=False),
-    ] = None,
+    wanted: FormatOption = None,
     database: DatabaseOption = None,
 ) -> None:
     """Show how the requirements of a framework were covered over time."""
@@ -89,7 +93,7 @@ def history(
         try:
             return coverage_series(transaction, organization_id, framework_id, requested)
         except DomainError as error:
-            raise CommandError(str(error)) from None
+            raise CommandError(f"--from and --to {error}") from None
 
     with opened(database, create=False) as source:
         found = source.read_now(work)
@@ -102,6 +106,80 @@ def history(
         writer.writerows([point["at"], point["isAdopted"], *(point[name] for name in _NAMES)] for point in points)
     else:
         _print(points)
+
+
+@app.command("changes")
+def changes(
+    organization: OrganizationArgument,
+    *,
+    since: Annotated[
+        str | None,
+        typer.Option("--from", metavar="MOMENT", help="The earlier moment. Default: 30 days ago.", show_default=False),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="MOMENT", help="The later moment. Default: now.", show_default=False)
+    ] = None,
+    wanted: FormatOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Show whose effective status differs between two moments, and who has made it so."""
+    from sqlalchemy import select
+
+    from normata.core.schema.wire import encode
+    from normata.errors import CommandError, DomainError
+    from normata.history.changes import ChangesQuery, coverage_changes
+    from normata.identity.model import User
+    from normata.identity.organization_lookup import find
+
+    query: dict[str, Any] = {"from": moment_of(since), "to": moment_of(until)}
+
+    def work(transaction: Transaction) -> tuple[list[dict[str, Any]], dict[str | None, str]]:
+        requested = ChangesQuery.model_validate({"organizationId": find(transaction, organization), **query})
+        found: list[dict[str, Any]] = []
+        while True:
+            try:
+                page = coverage_changes(transaction, requested)
+            except DomainError as error:
+                raise CommandError(f"--from and --to {error}") from None
+            found += page["items"]
+            if len(found) >= page["total"]:
+                break
+            requested = requested.model_copy(update={"page": requested.page + 1})
+        users = {event["userId"] for one in found for event in one["events"]} - {None}
+        return found, dict(transaction.rows(select(User.id, User.name).where(User.id.in_(users))))
+
+    with opened(database, create=False) as source:
+        found, names = source.read_now(work)
+    if wanted == "json":
+        echo(encode(found).decode())
+    elif wanted == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\r\n")
+        writer.writerow(["framework", "control", "before", "after", "at", "by", "action"])
+        writer.writerows(_lines(found, names))
+    else:
+        _print_changes(_lines(found, names))
+
+
+def _lines(found: list[dict[str, Any]], names: dict[str | None, str]) -> Iterator[list[str]]:
+    """A line for each event that changed a control; one for a change that has none, as by a centralized catalog."""
+    for one in found:
+        start = [one["framework"]["identifier"], one["identifier"], one["before"] or "", one["after"] or ""]
+        for event in one["events"]:
+            yield [*start, event["at"], names.get(event["userId"], "normata"), event["action"]]
+        if not one["events"]:
+            yield [*start, one["changedAt"][-1], "", ""]
+
+
+def _print_changes(lines: Iterable[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("Framework", "Control", "Before", "After", "When", "Who", "What", box=None, pad_edge=False)
+    for column in table.columns:
+        column.no_wrap = True
+    for *names, at, who, what in lines:
+        table.add_row(*names, at[: len("2026-11-20 12:00")].replace("T", " "), who, what)
+    Console(file=sys.stdout).print(table)
 
 
 def _print(points: list[dict[str, Any]]) -> None:

@@ -182,9 +182,7 @@ class _Moments(NamedTuple):
     @classmethod
     def of(cls, transaction: Transaction, query: SeriesQuery) -> _Moments:
         """Raises PastUnknown and TooManyPoints."""
-        # In whole seconds, so that who asks again at once has the answer already.
-        now = f"{transaction.time_of_reading()[: -len('.123Z')]}.000Z"
-        since, start, end = known_span(transaction, query, now, _year_before)
+        since, start, end = known_span(transaction, query, transaction.time_of_reading(), _year_before)
         before = thirty_days_before(end)
         return cls(since, list(_spaced(start, end, query.step)), before if before >= since else None)
 
