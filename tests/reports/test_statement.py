@@ -96,6 +96,11 @@ def test_what_is_implemented_follows_from_the_own_assessment_alone(ask: Ask, aud
     assert log["size"] > 0
     head = {name: report[name] for name in ("scope", "version", "approver", "date", "otherFrameworks")}
     assert head == {"scope": SCOPE, "version": None, "approver": None, "date": now()[:10], "otherFrameworks": []}
+    label = {"organizationId": ALPHA, "name": "Later"}
+    assert audited.client.post("/labels/", json=label, headers=audited.bearer("admin")).is_success
+    seal_all_now(audited.database)
+    assert ask(SOA).json()["log"]["size"] > log["size"]
+    assert ask(SOA, asOf=log["sealedAt"]).json()["log"] == log, "what was sealed later is none of it"
     tamper(audited.database, "UPDATE event_checkpoint SET root = 'f' WHERE organization_id = 'org-alpha'")
     assert ask(SOA).json()["log"] is None, "it proves nothing"
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
     case,
     column,
     exists,
+    func,
     or_,
     select,
     union_all,
@@ -33,7 +34,7 @@ from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, Tr
 from normata.core.db.types import UtcTimestamp, now
 from normata.core.schema.table import Table, sql_table
 from normata.errors import PastUnknown
-from normata.events.model import EventCheckpoint
+from normata.events.model import EventCheckpoint, EventLeaf
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import (
     Control,
@@ -70,6 +71,7 @@ class Past(DelegatingTransaction):
         """Raises PastUnknown if ``moment`` is before the beginning of the history, or to come."""
         super().__init__(transaction)
         self._moment = moment
+        self._organization_id = organization_id
         key = {"organization": organization_id, "as_of": moment}
         if moment > now():
             raise PastUnknown("is to come")
@@ -97,7 +99,7 @@ class Past(DelegatingTransaction):
         return self._moment
 
     def _dated(self, parameters: Parameters) -> Parameters:
-        return {**parameters, "as_of": self._moment}
+        return {**parameters, "as_of": self._moment, "past_of": self._organization_id}
 
     def _of_then(self, statement: Statement) -> Statement:
         assert isinstance(statement, Select | CompoundSelect)  # noqa: S101 - the past is only read
@@ -242,6 +244,16 @@ def _checkpoints() -> CTE:
     return _named(sql, select(*(present.c[one.name] for one in sql.c)).where(present.c.at <= _AS_OF))
 
 
+def _leaves() -> CTE:
+    """Those that the last checkpoint of then has. The size is looked up once, so leaves are found by their numbers."""
+    sql, checkpoint = sql_table(EventLeaf), _current(sql_table(EventCheckpoint))
+    present = _current(sql)
+    size = select(func.coalesce(func.max(checkpoint.c.size), 0)).where(
+        checkpoint.c.organization_id == bindparam("past_of"), checkpoint.c.at <= _AS_OF
+    )
+    return _named(sql, select(*(present.c[one.name] for one in sql.c)).where(present.c.number < size.scalar_subquery()))
+
+
 _ALWAYS: Mapping[str, CTE] = {
     str(ControlCoverage.__tablename__): _every_row(ControlCoverage, AssessmentHistory),
     str(EffectiveCoverage.__tablename__): _every_row(EffectiveCoverage, EffectiveHistory),
@@ -249,6 +261,7 @@ _ALWAYS: Mapping[str, CTE] = {
     str(SetAsideMatch.__tablename__): _every_row(SetAsideMatch, SetAsideHistory),
     str(ControlWording.__tablename__): _wordings(),
     str(EventCheckpoint.__tablename__): _checkpoints(),
+    str(EventLeaf.__tablename__): _leaves(),
 }
 
 
