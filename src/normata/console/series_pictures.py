@@ -86,7 +86,8 @@ def areas(
     top = _HEAD if markers else 0
     # Stretched to the width, while words and markers keep their size.
     stretched = f'width="100%" height="{_HIGH}" viewBox="0 0 1000 {_HIGH}" preserveAspectRatio="none"'
-    parts = [f'<svg y="{top}" {stretched}>{"".join(areas)}</svg>', *(_marked(marker, top) for marker in markers)]
+    ground = f'<line class="grid" x1="0" x2="100%" y1="{top + _HIGH}" y2="{top + _HIGH}"/>'
+    parts = [f'<svg y="{top}" {stretched}>{"".join(areas)}</svg>', ground, *(_marked(one, top) for one in markers)]
     for x, words in labels:
         anchor = "" if x < 0.1 else "fin" if x > 0.9 else "mid"
         parts.append(f'<text class="{anchor}" x="{100 * x:.2f}%" y="{top + _HIGH + 16}">{escape(words)}</text>')

@@ -40,6 +40,7 @@ def test_a_past_that_has_begun_today_has_no_picture(people: People) -> None:
     for address in (ALPHA, f"{ALPHA}frameworks/fw-sun/"):
         found = browser.get(address)
         assert "known since today" in text_of(found)
+        assert "Readiness over time" not in text_of(found)
         assert "<polygon" not in found.text
         assert "<polyline" not in found.text
     assert browser.get(f"{ALPHA}frameworks/fw-star/over-time/").status_code == 404

@@ -125,15 +125,21 @@ def line(name: str, series: Series) -> Markup:
 
 
 def readiness_in_rows(every: Sequence[Series | None]) -> list[tuple[str, list[str]]]:
-    """Moments, newest first, each with the readiness of each framework then; a dash while it was not adopted."""
-    moments = next(([point["at"] for point in one["points"]] for one in every if one is not None), [])
-    rows = []
-    for place, at in reversed(list(enumerate(moments))):
-        points = [None if one is None else one["points"][place] for one in every]
-        rows.append(
-            (at, [_DASH if point is None or not point["isAdopted"] else f"{_ready(point)} %" for point in points])
-        )
-    return rows
+    """Moments, newest first, each with the readiness of each framework then; a dash while it was not adopted.
+
+    None if there is no more than a day of it.
+    """
+    points: Rows = next((one["points"] for one in every if one is not None), [])
+    if not points or not _is_longer_than_a_day(points):
+        return []
+    return [
+        (point["at"], [_ready_at(place, one) for one in every]) for place, point in reversed(list(enumerate(points)))
+    ]
+
+
+def _ready_at(place: int, series: Series | None) -> str:
+    point = None if series is None else series["points"][place]
+    return f"{_ready(point)} %" if point is not None and point["isAdopted"] else _DASH
 
 
 def _ready(point: Mapping[str, Any]) -> int:
