@@ -13,6 +13,7 @@ from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed
 from tests.console.app.test_cost import asked_by
 from tests.console.browser import text_of
+from tests.databases import on_both
 
 
 def ago(days: int) -> str:
@@ -50,6 +51,7 @@ def test_a_past_that_has_begun_today_has_no_picture(people: People) -> None:
     assert "since when the past is known" in text_of(refused)
 
 
+@on_both
 def test_what_happened_stands_beside_coverage(people: People) -> None:
     """Adopted, audited, assessed, left: in words, over the picture and in its table, for those who may read it."""
     viewer, owner = people["viewer"], people["owner"]
