@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from normata.console.filters import day_text
 from normata.core.db.types import format_timestamp
 from tests import world
 from tests.console.app.conftest import People
@@ -55,7 +56,8 @@ def test_a_past_that_has_begun_today_has_no_picture(people: People) -> None:
 def test_what_happened_stands_beside_coverage(people: People) -> None:
     """Adopted, audited, assessed, left: in words, over the picture and in its table, for those who may read it."""
     viewer, owner = people["viewer"], people["owner"]
-    begin(people, 100, sun=90, moon=7)
+    known = day_text(ago(500))
+    begin(people, 500, sun=90, moon=7)
     client, headers = people.instance.client, people.instance.bearer("owner")
     alpha = {"organizationId": world.ALPHA}
 
@@ -95,6 +97,10 @@ def test_what_happened_stands_beside_coverage(people: People) -> None:
         sum("/events/?kind=frameworkAdoptions" in one for one in Parsed(owner.get(f"{ALPHA}frameworks/fw-sun/")).links)
         == 3
     )
+    assert f"{ALPHA}frameworks/fw-sun/over-time/?step=day&span=all" in Parsed(whole).links
+    everything = viewer.get(f"{ALPHA}frameworks/fw-sun/over-time/?step=month&span=all")
+    assert f"The past is known since {known}" in text_of(everything)
+    assert f">{known}</text>" in everything.text  # where the picture begins
     row = re.search(r"<tr>(?:(?!</tr>).)*>Sunny<(?:(?!</tr>).)*</tr>", whole.text, re.DOTALL)
     assert row is not None
     assert "What happened" in whole.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from starlette.responses import Response
 
@@ -11,33 +12,50 @@ from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.past import just_before, past_of
 from normata.console.texts import text
-from normata.core.db.types import now
+from normata.core.db.types import format_timestamp, now
 from normata.core.http.problems import InvalidRequest
 
 STEPS = ("day", "week", "month")
+SPANS = ("year", "all")
 _USUAL = "week"
+_MOST_DAYS = 900  # one by one; there can be no more than a thousand points
 
 
 async def show_framework(page_request: OrganizationRequest) -> Response:
-    """How the requirements of a framework were covered over a year, as a picture and as a table."""
+    """How the requirements of a framework were covered in a year, or since that is known, as a picture and a table."""
     framework_id = page_request.param("id")
-    step = page_request.query.get("step", "")
-    step = step if step in STEPS else _USUAL
+    step, span = (page_request.query.get(name, "") for name in ("step", "span"))
+    step, span = step if step in STEPS else _USUAL, span if span in SPANS else SPANS[0]
     framework, series, listed, audits = await page_request.ask(
         ApiQuery("getFramework", id=framework_id),
         ApiQuery("getCoverageHistory", {"step": step}, id=framework_id),
         ApiQuery("listBaselines", id=framework_id),
         coverage_series.AUDITS,
     )
-    path = page_request.context.prefix + page_request.path("frameworks", framework_id, "over-time")
+    since = series["knownSince"]
+    is_known_longer = since < series["points"][0]["at"]
+    if span == "all" and is_known_longer:
+        if step == "day" and since < _moment_before(series["points"][-1]["at"], _MOST_DAYS):
+            step = "week"
+        wanted = {"step": step, "from": since, "to": series["points"][-1]["at"]}
+        series = await page_request.ask_one(ApiQuery("getCoverageHistory", wanted, id=framework_id))
+
+    def picks(name: str, values: Sequence[str], chosen: str) -> list[tuple[str, str, bool]]:
+        return [(text(f"app.over_time.{one}"), page_request.link(**{name: one}), one == chosen) for one in values]
+
     return page_request.page(
         "app/over_time.html",
         framework=framework,
         series=series,
         left_at=series["adoptions"][-1]["until"],
         shown=coverage_series.show(page_request, framework["name"], series, listed["baselines"], audits["items"]),
-        lengths=[(text(f"app.over_time.{one}"), f"{path}?step={one}", one == step) for one in STEPS],
+        lengths=picks("step", STEPS, step),
+        spans=picks("span", SPANS, span) if is_known_longer else [],
     )
+
+
+def _moment_before(moment: str, days: int) -> str:
+    return format_timestamp(datetime.fromisoformat(moment) - timedelta(days=days))
 
 
 async def show_changes(page_request: OrganizationRequest) -> Response:
