@@ -23,6 +23,7 @@ OTHERS = (
     "/account/",
     "/sign-in/",
     f"{PLACE}find/?search=supplier",
+    f"{PLACE}frameworks/iso-27001-2022/?asOf=2026-05-20",
     f"{PLACE}records/tasks/?filters=all",
     f"{PLACE}records/tasks/?group=status&open=task-restore-telemetry-database",
     f"{PLACE}records/policies/policy-information-security/",

@@ -65,6 +65,16 @@ def test_it_does_what_the_page_does(look: Open) -> None:
     page.keyboard.type("shortcuts")
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    page.goto(f"{PLACE}frameworks/iso-27001-2022/gaps/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("as of")
+    expect(page.get_by_role("option").first).to_have_text(re.compile("As of a day"))
+    page.keyboard.press("Enter")
+    page.get_by_label("Show coverage as of").fill("2026-05-20")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/gaps/?asOf=2026-05-20")
+    expect(page.get_by_role("status").first).to_contain_text("as it was at the end of 20 May 2026")
+    expect(page.get_by_role("button", name="Assess as full")).to_have_count(0)
 
 
 def test_the_entries_of_a_menu_say_of_which_they_are(look: Open) -> None:

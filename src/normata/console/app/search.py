@@ -183,6 +183,7 @@ def _pages(page_request: OrganizationRequest, adopted: Sequence[Mapping[str, Any
             ("plan", "app.plan"),
             ("work", "app.work"),
             ("statement-of-applicability", "app.soa"),
+            ("over-time", "app.over_time"),
         ):
             label = text("find.page_of", framework=one["identifier"], page=text(name))
             path = page_request.path("frameworks", one["id"], step)
