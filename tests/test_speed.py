@@ -113,6 +113,31 @@ def test_the_console_is_held_to_its_slowest_page(figures: Figures) -> None:
     assert "there is no browser" in report.page(figures)
 
 
+def test_the_history_is_held_to_its_slowest_answer(figures: Figures) -> None:
+    figures.adopted_controls = 70_000
+    figures.history = {
+        "sqlite-small-assess": measured("An assessment", 100, 100, 100),
+        "sqlite-without-history-assess": measured("An assessment, no history", 116, 116, 116),
+        "sqlite-small-controls-now": measured("controls", 100, 100, 100),
+        "sqlite-small-controls-then": measured("controls as of a day", 60, 60, 60),
+        "sqlite-small-controls-before": measured("controls as of a day before an import", 45, 45, 45),
+        "sqlite-adopted-gaps-now": measured("gaps", 100, 100, 100),
+        "sqlite-adopted-gaps-then": measured("gaps as of a day", 40, 40, 40),
+        "sqlite-adopted-over-time-day": measured("over time", 10, 10, 10),
+    }
+    told = {outcome.name: outcome.met for outcome in outcomes(figures)}
+    assert (
+        told.items()
+        >= {
+            "One assessment, with history / without, SQLite, time": False,
+            "First page as of a day / today, slowest, 1,500 controls, SQLite, time": False,
+            "Report as of a day / today, slowest, 70,000 controls, SQLite, time": True,
+            "Two years of daily changes by the day, 123 rows, 70,000 controls, SQLite": True,
+        }.items()
+    )
+    assert "| gaps as of a day | 40 |" in report.page(figures)
+
+
 def test_the_same_figures_give_the_same_page(figures: Figures) -> None:
     again = Figures.model_validate_json(figures.model_dump_json())
     assert report.page(again) == report.page(figures)

@@ -1,6 +1,6 @@
 """How fast Normata answers, restores, loads and starts, and how much memory it takes.
 
-    python -m benchmarks.speed [--write] [--quick] [--parts pages restores records coverage console memory starting]
+    python -m benchmarks.speed [--write] [--quick] [--parts pages restores records coverage history console …]
 
 It exits with 1 if a target is missed, and reports which. Normata and the test dependencies must be installed.
 """
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.installations import PostgreSQL, SQLite, Store, normata, tell
-from benchmarks.speed import console, contenders, records, report
+from benchmarks.speed import console, contenders, history, records, report
 from benchmarks.speed.browsing import browse
 from benchmarks.speed.contenders import CONNECTIONS, THREADS, measure
 from benchmarks.speed.coverage import Sizes, coverage
@@ -28,7 +28,7 @@ from benchmarks.world import Tokens
 from normata.identity.tokens.tokens import generate
 from tests.postgres import running_server
 
-PARTS = ("pages", "restores", "records", "coverage", "console", "memory", "starting")
+PARTS = ("pages", "restores", "records", "coverage", "history", "console", "memory", "starting")
 
 
 def main() -> None:
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> Figures:
             machine=this_machine(folder, sqlite=sqlite.version, postgresql=postgresql.version, generator=generator),
             connections=CONNECTIONS,
             **{name: getattr(options, name) for name in ("rounds", "seconds", "controls", "large_controls")},
-            adopted_controls=options.adopted_controls if "coverage" in options.parts else 0,
+            adopted_controls=options.adopted_controls if {"coverage", "history"} & set(options.parts) else 0,
         )
         figures.loaded += load(stores, "small", tokens, controls=options.controls, policies=policies)
         if "starting" in options.parts:
@@ -93,14 +93,20 @@ def run(options: argparse.Namespace) -> Figures:
             records.load(stores, tokens, options.tasks)
             with records.lists(stores, tokens[READER]) as asked:
                 figures.records = measure(asked, *effort)
+        ours = {key: store for key, store in stores.items() if store.is_ours}
+        if {"coverage", "history"} & set(options.parts):
+            adopted = options.adopted_controls
+            figures.loaded += load(ours, "adopted", tokens, controls=adopted, policies=0, with_short=True)
         if "coverage" in options.parts:
-            ours = {key: store for key, store in stores.items() if store.is_ours}
             sizes = Sizes(options.controls, options.large_controls, options.adopted_controls)
-            figures.loaded += load(ours, "adopted", tokens, controls=sizes.adopted, policies=0, with_short=True)
             with coverage(ours, policies, sizes, tokens[WRITER]) as asked:
                 figures.coverage = measure(asked, *effort)
+        if "history" in options.parts:
+            of_history = {"small": options.controls, "adopted": options.adopted_controls}
+            with history.measured(ours, of_history, tokens[WRITER]) as (changed, asked):
+                figures.history = measure(changed, *effort) | measure(asked, options.rounds, 1)
         if "console" in options.parts:
-            secrets = {key: console.demonstrate(store) for key, store in stores.items() if store.is_ours}
+            secrets = {key: console.demonstrate(store) for key, store in ours.items()}
             with console.pages(stores, secrets) as asked:
                 figures.console = measure(asked, *effort)
             figures.browsed = browse(sqlite, secrets["sqlite"], options.rounds)

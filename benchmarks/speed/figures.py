@@ -99,13 +99,14 @@ class Figures(BaseModel):
     connections: int
     controls: int
     large_controls: int
-    adopted_controls: int = 0  # of the organization in the coverage measurements
+    adopted_controls: int = 0  # of the organization in the measurements of coverage and history
     page_bytes: int = 0
     loaded: list[Loaded] = []  # empty if not measured, like the fields below
     pages: dict[str, Measured] = {}
     restores: dict[str, Measured] = {}
     records: dict[str, Measured] = {}
     coverage: dict[str, Measured] = {}
+    history: dict[str, Measured] = {}
     console: dict[str, Measured] = {}
     browsed: Browsed | None = None
     memory: Memory | None = None

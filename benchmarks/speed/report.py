@@ -19,7 +19,7 @@ _TARGETS = ("What", "Measured", "Least to greatest", "Target", "Met")
 _MEASURED = ("", "A second", "Least to greatest", "p50, ms", "p99, ms", "Processor, ms", "Database, ms")
 _CONSOLE = ("", "SQLite, ms", "Processor, ms", "PostgreSQL, ms", "Processor, ms", "Database, ms")
 _BROWSED = ("", "Seen after, ms", "Longest task, ms", "Layout shift")
-_PARTS = ("pages", "restores", "records", "coverage", "console", "memory", "starting")
+_PARTS = ("pages", "restores", "records", "coverage", "history", "console", "memory", "starting")
 _LOADED = ("Database", "Controls", "Matches", "Policies", "Seconds", "Peak, MiB")
 
 
@@ -56,7 +56,9 @@ def page(figures: Figures) -> str:
         "framework_controls": f"{figures.controls // 5:,}",
         "controls": f"{figures.controls:,}",
         "large_controls": f"{figures.large_controls:,}",
-        "adopted": _adopted(figures.adopted_controls),
+        "adopted": _adopted(figures),
+        "adopted_controls": f"{figures.adopted_controls:,}",
+        "short": SHORT,
         "page_size": f", {figures.page_bytes / 1000:,.0f} kB of JSON" if figures.page_bytes else "",
         "longest": LONGEST,
         "answers": ANSWERS,
@@ -67,24 +69,25 @@ def page(figures: Figures) -> str:
         "restores": _measured(figures.restores),
         "records": _measured(figures.records),
         "coverage": _measured(figures.coverage),
+        "history": _measured(figures.history),
         "console": _of_console(figures, "demo"),
         "console_large": _of_console(figures, "large"),
         "browsed": _browsed(figures.browsed or Browsed()),
         "memory": table(("Requests", "Resident, MiB", ""), _samples(memory), left=(2,)),
         "loaded": table(_LOADED, map(_load, figures.loaded)),
     }
-    parts = ("pages", "restores", "records", "coverage", "console", "browsed", "memory", "loaded")
+    parts = ("pages", "restores", "records", "coverage", "history", "console", "browsed", "memory", "loaded")
     absent = [f"{{{name}}}" for name in parts if not getattr(figures, name)]
     sections = re.split(r"^(?=## )", _TEMPLATE.read_text("utf-8"), flags=re.MULTILINE)
     return "".join(each.format(**values) for each in sections if not any(name in each for name in absent))
 
 
-def _adopted(controls: int) -> str:
-    if not controls:
+def _adopted(figures: Figures) -> str:
+    if "assess-many" not in figures.coverage:
         return ""
     return (
-        f"Where it says so, {controls:,} controls are adopted: five large frameworks and one of {SHORT} controls, whose"
-        " gaps are reported with what would close them. "
+        f"Where it says so, {figures.adopted_controls:,} controls are adopted: five large frameworks and one of {SHORT}"
+        " controls, whose gaps are reported with what would close them. "
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from benchmarks.speed.console_targets import of_console
 from benchmarks.speed.data import SHORT
 from benchmarks.speed.figures import Figures, Memory, Spread, ratio
+from benchmarks.speed.history_targets import of_history
 from benchmarks.speed.outcome import Outcome
 
 
@@ -43,6 +44,7 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
             yield Outcome(name, found, bound)
     yield from _of_records(figures)
     yield from _of_coverage(figures)
+    yield from of_history(figures)
     yield from of_console(figures)
     for key, contender in measured.items():  # another checkout, if any
         if found := ratio(measured, key.replace("-against", ""), key) if "-against" in key else None:

@@ -13,7 +13,7 @@ from normata.core.schema.paging import OrganizationQuery, Page, PastQuery
 from normata.coverage import coverage_list
 from normata.coverage.assessments import Assessment, assessed_to_wire, read_assessments
 from normata.coverage.conflicts import CONFLICT_DESCRIPTION
-from normata.coverage.coverage_list import CoveringMatch
+from normata.coverage.covering import CoveringMatch
 from normata.coverage.exclusion import EXCLUDED_BY, ExcludingGroup, excluded_by
 from normata.coverage.graph import Conflict
 from normata.coverage.wordings import ControlWordings, control_wordings

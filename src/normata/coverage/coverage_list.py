@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, literal, or_, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import ColumnElement, and_, literal, or_
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import UtcTimestamp, now
-from normata.core.schema.fields import ControlType, CoverageStatus, MatchLevel
+from normata.core.schema.fields import ControlType, CoverageStatus
 from normata.core.schema.paging import QueryFlag
-from normata.core.schema.wire import Wire
 from normata.coverage.assessments import assessed_to_wire, read_assessments
+from normata.coverage.covering import covering_matches
 from normata.coverage.exclusion import excluded_by
 from normata.coverage.staleness import is_stale
 from normata.frameworks.control_list import ControlQuery, list_controls
-from normata.frameworks.control_wire import MatchedControl
-from normata.frameworks.counting import match_counts
 from normata.frameworks.coverage_filter import CoverageFilter
-from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, Framework
-
-
-class CoveringMatch(Wire):
-    """A match that gives a control the status that it has."""
-
-    id: str
-    match_level: MatchLevel
-    matched_control: MatchedControl
-    effective_coverage_status: CoverageStatus = Field(description="How far the source of the match is covered.")
+from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 
 
 class CoverageQuery(ControlQuery):
@@ -121,7 +108,7 @@ def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, A
         return page
     rows = read_assessments(transaction, query.organization_id, ids)
     lifted = [item["id"] for item in page["items"] if item["isIndirectlyCovered"]]
-    covering = _covering(transaction, query.organization_id, lifted) if lifted else {}
+    covering = covering_matches(transaction, query.organization_id, lifted) if lifted else {}
     excluding = excluded_by(transaction, query.organization_id, rows)
     moment = transaction.time_of_reading()
     items = [
@@ -129,28 +116,6 @@ def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, A
         for item, row in zip(page["items"], rows, strict=True)
     ]
     return page | {"items": items}
-
-
-def _covering(transaction: Transaction, organization_id: str, ids: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
-    """The members of :class:`CoveringMatch` of each of the controls, in the frameworks' order."""
-    covering: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in transaction.rows(_COVERING, {"organization": organization_id, "ids": ids}):
-        framework = {
-            "id": row.framework_id,
-            "name": row.framework_name,
-            "identifier": row.framework_identifier,
-            "identifierColor": row.identifier_color,
-        }
-        matched = {name: getattr(row, name) for name in ("id", "identifier", "name", "slug")}
-        covering[row.target_id].append(
-            {
-                "id": row.match_id,
-                "matchLevel": row.match_level,
-                "matchedControl": matched | {"framework": framework},
-                "effectiveCoverageStatus": row.status,
-            }
-        )
-    return covering
 
 
 def _conditions(*conditions: ColumnElement[bool] | None) -> Sequence[ColumnElement[bool]]:
@@ -161,58 +126,3 @@ def _is(condition: ColumnElement[Any], wanted: bool | None) -> ColumnElement[boo
     if wanted is None:
         return None
     return condition if wanted else ~condition
-
-
-_source, _target = aliased(EffectiveCoverage, name="of_source"), aliased(EffectiveCoverage, name="of_target")
-_back = aliased(ControlMatch, name="back")
-_ORGANIZATION: BindParameter[str] = bindparam("organization")
-_is_before = _source.rank < _target.rank
-_lies_within = (
-    select(literal(1))
-    .where(
-        _back.source_control_id == ControlMatch.target_control_id,
-        _back.target_control_id == ControlMatch.source_control_id,
-        _back.match_level == "FULL",
-        match_counts(_ORGANIZATION, _back),
-    )
-    .exists()
-)
-# By the rules of coverage (engine.py): at the same level, a source has a lower rank than what it covers.
-_COVERING = (
-    select(
-        _target.control_id.label("target_id"),
-        ControlMatch.id.label("match_id"),
-        ControlMatch.match_level,
-        Control.id,
-        Control.identifier,
-        Control.name,
-        Control.slug,
-        Framework.id.label("framework_id"),
-        Framework.name.label("framework_name"),
-        Framework.identifier.label("framework_identifier"),
-        Framework.identifier_color,
-        _source.status,
-    )
-    .select_from(_target)
-    .join(ControlMatch, ControlMatch.target_control_id == _target.control_id)
-    .join(
-        _source,
-        and_(
-            _source.control_id == ControlMatch.source_control_id,
-            _source.organization_id == _ORGANIZATION,
-            _source.status != "NONE",
-        ),
-    )
-    .join(Control, Control.id == ControlMatch.source_control_id)
-    .join(Framework, Framework.id == Control.framework_id)
-    .where(
-        _target.organization_id == _ORGANIZATION,
-        _target.control_id.in_(bindparam("ids", expanding=True)),
-        match_counts(_ORGANIZATION),
-        or_(
-            and_(_target.status == "FULL", ControlMatch.match_level == "FULL", _source.status == "FULL", _is_before),
-            and_(_target.status == "PARTIAL", or_(_source.status == "FULL", and_(_is_before, _lies_within))),
-        ),
-    )
-    .order_by(Framework.identifier_key, Control.position, ControlMatch.id)
-)

@@ -19,20 +19,18 @@ from sqlalchemy import BindParameter, bindparam, func, select
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.fields import REASONS, CoverageStatus, Timestamp
 from normata.core.schema.wire import Wire
-from normata.coverage.coverage_list import CoveringMatch
+from normata.coverage.covering import CoveringMatch, covering_matches
 from normata.coverage.exclusion import excluding_groups
 from normata.coverage.staleness import STALE, Staleness, staleness
 from normata.errors import CommandError
 from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference, outside_to_wire
 from normata.frameworks.control_wire import ControlReference, reference_to_wire
-from normata.frameworks.model import Control, ControlMatch, EffectiveCoverage
 from normata.records.kinds import Task
 from normata.reports.counts import CoverageCounter, CoverageCounts
 from normata.reports.objections import OBJECTIONS, ObjectionCounts, objection_counts, objections_to
 from normata.reports.report_header import ReportHeader, read_report_header
-from normata.reports.requirements import EFFECTIVE, EFFECTIVE_OF_CONTROL, parent_of, read_with_owners
+from normata.reports.requirements import parent_of, read_with_owners
 from normata.reports.statement_head import NamedMember, StatementHead, read_log
-from normata.reports.supporting_matches import read_supporting_matches
 
 Implemented = Literal["YES", "PARTLY", "NO", "NOT_ASSESSED"]
 
@@ -153,7 +151,7 @@ class Applicability:
     moment: str
     requirements: Sequence[Any]
     planned: Mapping[str, str]  # the earliest deadlines of open tasks, by assessment
-    covering: Mapping[str, Sequence[Any]]  # the matches that cover requirements, by requirement
+    covering: Mapping[str, Sequence[dict[str, Any]]]  # the matches that cover requirements, by requirement
     excluding: Mapping[str, Any]  # the groups that exclude requirements, by requirement
     title: str | None = None
     version: int | None = None
@@ -209,29 +207,6 @@ class Applicability:
             counter.add(requirement, is_stale=bool(staleness(requirement, self.moment)))
         return counter.wire()
 
-    def _covered_by(self, requirement: Any) -> list[dict[str, Any]]:
-        """The members of :class:`CoveringMatch` of a requirement, in the frameworks' order."""
-        adopted = self.header.adopted
-        rank = {framework_id: number for number, framework_id in enumerate(adopted)}
-        return [
-            {
-                "id": row.match_id,
-                "matchLevel": row.match_level,
-                "matchedControl": {
-                    "id": row.id,
-                    "identifier": row.identifier,
-                    "name": row.name,
-                    "slug": row.slug,
-                    "framework": adopted[row.framework_id],
-                },
-                "effectiveCoverageStatus": row.effective,
-            }
-            for row in sorted(
-                self.covering.get(requirement.id, ()),
-                key=lambda row: (rank[row.framework_id], row.position, row.match_id),
-            )
-        ]
-
     def _entry(self, requirement: Any) -> dict[str, Any]:
         excluding = self.excluding.get(requirement.id)
         justification, reasons = requirement.justification, requirement.reasons
@@ -261,7 +236,7 @@ class Applicability:
             "stale": staleness(requirement, self.moment),
             "effectiveCoverageStatus": requirement.effective,
             "isIndirectlyCovered": requirement.is_indirect,
-            "coveredBy": self._covered_by(requirement),
+            "coveredBy": [*self.covering.get(requirement.id, ())],
             "objections": list(objections_to(requirement, is_justified=is_justified)),
         }
 
@@ -273,7 +248,7 @@ def read_applicability(
 
     Raises NotFound unless it is adopted, and OtherNotAdopted unless these are.
 
-    It takes two more where groups are excluded, and some more for what covers requirements indirectly.
+    It takes two more where groups are excluded, and one for what covers requirements indirectly.
     """
     header = read_report_header(transaction, organization_id, framework_id)
     for other in others:
@@ -289,7 +264,7 @@ def read_applicability(
         transaction.time_of_reading(),
         requirements,
         _read_planned(transaction, organization_id, [one for one in requirements if one.assessed == "NONE"]),
-        _read_covering(transaction, organization_id, [one for one in requirements if one.is_indirect]),
+        covering_matches(transaction, organization_id, [one.id for one in requirements if one.is_indirect]),
         excluding_groups(transaction, organization_id, inherited) if inherited else {},
     )
 
@@ -302,37 +277,6 @@ def _read_planned(transaction: Transaction, organization_id: str, requirements: 
         planned |= {row.control_coverage_id: row.deadline for row in rows}
     return planned
 
-
-def _read_covering(
-    transaction: Transaction, organization_id: str, requirements: Sequence[Any]
-) -> Mapping[str, Sequence[Any]]:
-    """The matches that cover these requirements, which are covered indirectly, with their sources."""
-    supporting = read_supporting_matches(transaction, organization_id, [one.id for one in requirements])
-    matches = sorted({match for one in requirements for match in supporting.of(one.id, one.effective)})
-    covering: defaultdict[str, list[Any]] = defaultdict(list)
-    for batch in batches(matches):
-        for row in transaction.rows(_SOURCES, {"organization": organization_id, "ids": batch}):
-            covering[row.target_id].append(row)
-    return covering
-
-
-_SOURCES = (
-    select(
-        ControlMatch.id.label("match_id"),
-        ControlMatch.target_control_id.label("target_id"),
-        ControlMatch.match_level,
-        Control.id,
-        Control.framework_id,
-        Control.position,
-        Control.identifier,
-        Control.name,
-        Control.slug,
-        EFFECTIVE.label("effective"),
-    )
-    .join(Control, Control.id == ControlMatch.source_control_id)
-    .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
-    .where(ControlMatch.id.in_(bindparam("ids", expanding=True)))
-)
 
 _TASK = Task.sql()
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
