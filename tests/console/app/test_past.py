@@ -74,6 +74,13 @@ def test_what_was_covered_on_a_day_is_on_all_pages(people: People) -> None:
     same = {path_of("frameworks/"), path_of("crosswalk/")}  # they count no coverage
     assert {address.partition("?")[0] for address in before if before[address] == now[address]} == same
 
+    # What was left since, and is not published any more, is there as of then.
+    assert service.client.delete("/frameworks/fw-sun/adoption/", params=of_alpha, headers=admin).is_success
+    tamper(service.database, "UPDATE framework SET is_active = false WHERE id = 'fw-sun'")
+    for path in ("frameworks/fw-sun/", "frameworks/fw-sun/gaps/", "controls/sun.A.2/"):
+        assert owner.get(f"{ALPHA}{path}").status_code == 404
+        assert owner.get(f"{ALPHA}{path}?asOf={day}").status_code == 200
+
     for address, then in before.items():
         page = owner.get(f"{address}&asOf={day}")
         assert page.status_code == 200, address

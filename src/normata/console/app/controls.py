@@ -271,7 +271,11 @@ async def control_page(
         about["listTasks"] = {"controlCoverageId": assessment["id"], "limit": "100"}
     api_queries = [ApiQuery(name, query) for name, query in about.items()]
     events = ApiQuery("listControlEvents", {"limit": str(_MAX_HISTORY)}, id=control_id)
-    *answers, history = await page_request.ask(*api_queries, *([reworded] if reworded else []), events)
+    if is_now:
+        *answers, history = await page_request.ask(*api_queries, *([reworded] if reworded else []), events)
+    else:  # its framework may be left, and not published any more
+        answers = await page_request.ask(*api_queries)
+        (history,) = await page_request.ask_if_there(events) or [{"items": [], "total": 0}]
     found = dict(zip(about, answers, strict=False))
     refused = refusal or setting_aside.refusal
     return page_request.page(

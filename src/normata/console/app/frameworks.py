@@ -37,28 +37,31 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 async def show_one(page_request: OrganizationRequest) -> Response:
     """An adopted framework with its coverage, in total and by category."""
     framework_id, past = page_request.param("id"), page_request.past
-    summary, framework, report, listed, series, audits = await page_request.ask(
+    reports = (
         ApiQuery("getFrameworkCoverage", id=framework_id),
-        ApiQuery("getFramework", id=framework_id),
         ApiQuery("getFrameworkGaps", id=framework_id),
-        ApiQuery("listBaselines", id=framework_id),
         ApiQuery("getCoverageHistory", {"step": "month", "to": past.moment if past else ""}, id=framework_id),
         coverage_series.AUDITS,
     )
-    counts = summary["counts"]
+    of_today = (ApiQuery("getFramework", id=framework_id), ApiQuery("listBaselines", id=framework_id))
+    if past is None:
+        summary, report, series, audits, framework, listed = await page_request.ask(*reports, *of_today)
+    else:  # it may be left, and not published any more
+        summary, report, series, audits = await page_request.ask(*reports)
+        framework, listed = await page_request.ask_if_there(*of_today) or (None, {"baselines": []})
+    counts, name = summary["counts"], summary["framework"]["name"]
     return page_request.page(
         "app/framework.html",
         summary=summary,
-        framework=framework,
         baselines=listed,
-        shown=coverage_series.show(page_request, framework["name"], series, listed["baselines"], audits["items"]),
+        shown=coverage_series.show(page_request, name, series, listed["baselines"], audits["items"]),
         change=coverage_series.change_of(series, counts["effective"]),
         changed=coverage_series.counts_changed(series, counts["effective"] | {"excluded": counts["notApplicable"]}),
         ready=_share(counts["effective"]["full"], counts["applicable"]),
         wins=_wins(report["nextSteps"], counts),
         can_adopt=page_request.may("admin"),
         **assessable(page_request),
-        can_edit=page_request.may("admin") and framework["organizationId"] is not None,
+        can_edit=page_request.may("admin") and framework is not None and framework["organizationId"] is not None,
     )
 
 

@@ -52,7 +52,7 @@ from normata.core.http.problems import FieldFault, InvalidRequest, PreconditionF
 from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery, PastQuery
 from normata.core.schema.wire import encode
-from normata.errors import InsufficientRole
+from normata.errors import InsufficientRole, NotFound
 from normata.identity.secrets import new_secret
 from normata.identity.sessions.sessions import SignedInMembership, Visitor
 
@@ -164,6 +164,13 @@ class OrganizationRequest(MemberRequest):
             return operation.query.read(pairs), pairs
         except ValidationError as error:
             raise InvalidRequest.of_validation("query", error) from None
+
+    async def ask_if_there(self, *api_queries: ApiQuery) -> list[Any] | None:
+        """The answers of operations; null if one of them is about what the organization cannot see."""
+        try:
+            return await self.ask(*api_queries)
+        except NotFound:
+            return None
 
     # --- Changes
 
