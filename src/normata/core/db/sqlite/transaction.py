@@ -17,6 +17,13 @@ _ROWS_AT_ONCE = 1_000
 # indexes are selective, which is mostly right. The statistics of a small table would remain when it has grown.
 _MANY = 1_000
 _SAMPLE = 100_000  # index entries that are read to estimate their number
+_HISTORY = "_history"  # how the names of history tables end
+# Before SQLite looks up many rows of a table, it reads the whole table to know which are not there (a Bloom filter),
+# if it takes the table for smaller than what is to be looked up. It takes a recursive expression for a million rows,
+# however few these are, and so would read all of a history for the few controls above another one.
+CALL_IT_LARGE = """
+UPDATE sqlite_stat1 SET stat = '1000000000' || substr(stat, instr(stat, ' ')) WHERE tbl = :table AND idx IS NOT NULL
+"""
 
 
 class SQLiteTransaction(Transaction):
@@ -93,8 +100,11 @@ class SQLiteTransaction(Transaction):
         for table, rows in written.items():
             if rows >= _MANY:
                 self.fetch(f"ANALYZE {self._statements.quoted(table)}")
+                if table.endswith(_HISTORY):
+                    self.fetch(CALL_IT_LARGE, {"table": table})
+                    self.fetch("ANALYZE sqlite_schema")  # which takes over what is written there
 
-    def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+    def fetch(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
         """All rows of a plain SQL statement, as the driver returns them."""
         return self._run(lambda: self._connection.execute(sql, values).fetchall())
 
