@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from hashlib import sha256
 from typing import Any
@@ -17,11 +18,36 @@ def version_row(organization_id: str, framework_id: str, approver_id: str) -> di
         "title": f"Statement of {organization_id}",
         "approverId": approver_id,
     }
-    statement = b'{"date":"2026-01-02","controls":[],"mandatory":{"requirements":[]}}'
+    statement = json.dumps(_statement(organization_id, framework_id)).encode()
     for name, content in (("json", statement), ("csv", b"Identifier,Name\r\n"), ("xlsx", b"PK")):
         row[f"{name}Sha256"] = sha256(content).hexdigest()
         row[f"{name}File"] = b64encode(content).decode()
     return row
+
+
+def _statement(organization_id: str, framework_id: str) -> dict[str, Any]:
+    """A statement about no requirement, with all its members."""
+    counts = dict.fromkeys(("none", "partial", "full"), 0)
+    zero = {"requirements": 0, "applicable": 0, "notApplicable": 0, "withoutAssessment": 0, "conflicts": 0, "stale": 0}
+    none: dict[str, Any] = zero | {"indirectlyCovered": 0, "assessed": counts, "effective": counts}
+    return {
+        "organization": {"id": organization_id, "name": organization_id, "slug": organization_id},
+        "framework": {"id": framework_id, "name": "Own", "identifier": "OWN", "slug": "own", "version": "1"},
+        **dict.fromkeys(("baseline", "title", "scope", "version", "approver", "log", "applicabilityPrefix")),
+        "date": "2026-01-02",
+        "otherFrameworks": [],
+        "counts": none,
+        "objections": {
+            "excludedWithoutJustification": 0,
+            "includedWithoutJustification": 0,
+            "applicableWithoutStatus": 0,
+            "mandatoryExcluded": 0,
+            "conflicting": 0,
+        },
+        "controls": [],
+        "mandatory": {"counts": none, "requirements": []},
+        "otherRequirements": None,
+    }
 
 
 def version_rows(organization_id: str, framework_id: str, approver_id: str) -> list[dict[str, Any]]:

@@ -63,7 +63,7 @@ def configuration(token: str, chosen: Sequence[Operation], *, real: bool) -> str
 
 # Reads whose query names what must exist, or a moment that must be known.
 NAMING = {
-    *("previewAdoption", "compareSoaVersion", "getSoaVersionProof"),
+    *("previewAdoption", "compareSoaVersion", "getSoaVersion", "getSoaVersionProof"),
     *("getCoverageHistory", "getCoverageHistories", "listCoverageChanges"),
     *(one.operation_id for one in OPERATIONS if isinstance(one, ReadOperation) and issubclass(one.query, PastQuery)),
 }
