@@ -75,7 +75,8 @@ def remember(store: Store, label: str, first_control: int, controls: int) -> Non
             f"UPDATE {table} SET valid_from = '{day(0)}'",  # noqa: S608 - ours
         )
     ]
-    statements.append(f"DELETE FROM {sql_table(FrameworkHistory).name}")  # noqa: S608 - of the load itself
+    # What the load itself has changed.
+    statements += [f"DELETE FROM {sql_table(one).name}" for one in (FrameworkHistory, ControlHistory)]  # noqa: S608 - ours
     statements.append(f"UPDATE {sql_table(HistoryStart).name} SET since = '{day(0)}'")  # noqa: S608 - ours
     for history, values in ((EffectiveHistory, {"own": 0, "rank": 0}), (AssessmentHistory, {"reasons": "''"})):
         table = sql_table(history)
