@@ -74,7 +74,7 @@ def show(page_request: OrganizationRequest, name: str, series: Series, baselines
 def change_of(series: Series, now: Counts) -> Change:
     """By how many points readiness has changed in 30 days; or in the time that is known, or when that begins.
 
-    ``now`` are the present counts: the last point may be older by a second.
+    ``now`` are the present counts, as the page shows them: the last point may be of a moment earlier.
     """
     known, at = _compared(series)
     if not known["isAdopted"]:
