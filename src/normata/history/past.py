@@ -178,11 +178,12 @@ def _every_row(table: type[Table], history: type[Table]) -> CTE:
     return _named(sql, select(*(then.c[one.name] for one in sql.c)).where(held_then(then)))
 
 
-def _changed_rows(table: type[Table], history: type[Table], *structure: str) -> CTE:
+def _changed_rows(table: type[Table], history: type[Table], *structure: str, has_grown: bool) -> CTE:
     """The rows of a catalog at the moment; of a row that is there today, all but ``structure`` is today's.
 
     For when each row of then is there today, and in the same place: what leads to a row is the table's own column, so
-    the statement finds it by the same index as today. It reads the history of the rows that it finds.
+    the statement finds it by the same index as today. It reads the history of the rows that it finds. Whether a row was
+    absent is a condition only where some were: with it, SQLite may read all of a table into a Bloom filter.
     """
     sql = sql_table(table)
     present = _current(sql)
@@ -196,7 +197,7 @@ def _changed_rows(table: type[Table], history: type[Table], *structure: str) -> 
     absent = sql_table(history).alias("absent")
     was_absent = exists().where(absent.c.id == present.c.id, held_then(absent), absent.c.was_absent)
     columns = (of_then(one.name) if one.name in structure else present.c[one.name] for one in sql.c)
-    return _named(sql, select(*columns).where(~was_absent))
+    return _named(sql, select(*columns).where(*([~was_absent] if has_grown else [])))
 
 
 def _rearranged_rows(table: type[Table], history: type[Table], *structure: str) -> CTE:
@@ -278,14 +279,21 @@ class _Catalog(NamedTuple):
     def name(self) -> str:
         return str(self.table.__tablename__)
 
-    def expression(self, *, is_rearranged: bool) -> CTE:
-        rows = _rearranged_rows if is_rearranged else _changed_rows
-        return rows(self.table, self.history, *(self.place if is_rearranged else ()), *self.structure)
+    def expression(self, how: int) -> CTE:
+        """Its rows of then; ``how`` it has changed since is 1 to 3, see :data:`_CHANGED`."""
+        if how == 3:
+            return _rearranged_rows(self.table, self.history, *self.place, *self.structure)
+        return _changed_rows(self.table, self.history, *self.structure, has_grown=how == 2)
 
     def has_changed(self) -> ColumnElement[bool]:
         """Whether it has changed since the moment."""
         entry = sql_table(self.history)
         return exists().where(entry.c.valid_to > _AS_OF, self.of_organization)
+
+    def has_grown(self) -> ColumnElement[bool]:
+        """Whether it has a row now that was absent at the moment."""
+        entry = sql_table(self.history)
+        return exists().where(held_then(entry), entry.c.was_absent, self.of_organization)
 
     def is_rearranged(self) -> ColumnElement[bool]:
         """Whether a row of the moment is gone, or in another place now."""
@@ -325,11 +333,14 @@ _CATALOGS = (
         _FRAMEWORKS.c.id.in_(_adopted),
     ),
 )
-# By how it has changed: 1 if only what is kept of its rows, 2 if these are rearranged.
+# By how it has changed: 1 if only what is kept of its rows, 2 if there are more of them, 3 if these are rearranged.
 _CHANGED: Mapping[tuple[str, int], CTE] = {
-    (one.name, how): one.expression(is_rearranged=how == 2) for one in _CATALOGS for how in (1, 2)
+    (one.name, how): one.expression(how) for one in _CATALOGS for how in (1, 2, 3)
 }
 _KNOWN = select(
     _START.c.since,
-    *(case((one.is_rearranged(), 2), (one.has_changed(), 1), else_=0).label(one.name) for one in _CATALOGS),
+    *(
+        case((one.is_rearranged(), 3), (one.has_grown(), 2), (one.has_changed(), 1), else_=0).label(one.name)
+        for one in _CATALOGS
+    ),
 ).where(_START.c.organization_id == _ORGANIZATION)
