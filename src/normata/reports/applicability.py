@@ -85,7 +85,8 @@ class ApplicabilityEntry(Wire):
         description="Whether matches lift the control above what statements and roll-up alone would give."
     )
     covered_by: list[CoveringMatch] = Field(
-        description="Where it is indirectly covered: the matches of the shortest proofs, in catalog order. Else empty."
+        description="Where it is indirectly covered: the matches that give it its status and do not rest on it, in"
+        " catalog order. Else empty."
     )
     objections: list[Annotated[str, Field(json_schema_extra={"x-extensible-enum": list(OBJECTIONS)})]] = Field(
         description="What ISO/IEC 27001, 6.1.3 d, would object to."

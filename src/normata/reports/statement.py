@@ -147,7 +147,7 @@ requirements, such as the clauses 4 to 10, cannot be excluded, and are in `manda
 
 `implemented` follows from the organization's own assessment alone; in a conflict it stands, with the objection. What
 follows from matches is beside it: `effectiveCoverageStatus`, where `isIndirectlyCovered`, with `coveredBy`, which has
-the matches of the shortest proofs, so no control supports itself.
+the matches that give it and do not rest on the control, so none supports itself.
 
 `objections` has the violations of the standard: `EXCLUDED_WITHOUT_JUSTIFICATION`, `INCLUDED_WITHOUT_JUSTIFICATION`
 (neither reasons nor a justification), `APPLICABLE_WITHOUT_STATUS` (the organization has not assessed the control),
