@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from normata.core.changes.revisions import ListRevision
+from normata.core.db.types import now
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.http.problems import ERROR_TYPES
 from normata.core.http.roles import SCOPES
+from normata.history.series import SeriesQuery
 from normata.operations import OPERATIONS
 from normata.records.base import Restorable
 from normata.records.operations import IntegrationCheckRestore, restore_operation
@@ -68,10 +70,12 @@ def events_of_answer(operation: Operation, role: str, scope: str, service: Serve
 def test_head_is_get_without_the_body(operation: Operation, shared: Served) -> None:
     """Where there is GET there is HEAD (RFC 9110, section 9.1); monitors use it."""
     headers = shared.bearer(enough(operation)) | {"X-Request-Id": "the-same"}
+    request = sample(operation)
+    if isinstance(operation, ReadOperation) and issubclass(operation.query, SeriesQuery):
+        # Without it, it is until now, which differs each time.
+        request = request.but(query=request.query | {"to": now()})
     for _ in range(3):  # within a second the list of tokens shows the last uses of those that other tests made
-        before, head, get = (
-            sample(operation).send(shared.client, headers, method=method) for method in ("GET", "HEAD", "GET")
-        )
+        before, head, get = (request.send(shared.client, headers, method=method) for method in ("GET", "HEAD", "GET"))
         if before.headers == get.headers:
             break
     assert (head.status_code, head.content) == (documented.success(operation), b"")
