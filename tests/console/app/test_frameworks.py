@@ -136,6 +136,24 @@ def test_the_statement_of_applicability_has_every_control(readers: People) -> No
     assert readers["viewer"].get(pdf).content.startswith(b"%PDF")
 
 
+def test_the_objections_to_a_statement_are_worked_through(people: People) -> None:
+    statement = f"{MOON}statement-of-applicability/"
+    editor = people["editor"]
+    page = editor.get(statement)
+    assert "6 included without a reason, 6 not assessed" in text_of(page)
+    assert "Work through" not in people["viewer"].get(statement).text
+    objected = {link for link in Parsed(page).links if "return_to=" in link}
+    assert len(objected) == 6
+    for left, link in zip((5, 4), sorted(objected), strict=False):
+        form = Parsed(editor.get(link)).form("/coverage/")
+        done = send(editor, form, coverageStatus="FULL", hasReasons="1", reasons="LEGAL")
+        there = done.headers["location"]
+        assert there.startswith(f"{statement}?objections=shown")
+        again = editor.get(there)
+        assert f"{left} included without a reason, {left} not assessed" in text_of(again)
+        assert '<details class="fold" open>' in again.text
+
+
 @pytest.mark.parametrize("report", ["gaps", "statement-of-applicability"])
 def test_reports_are_files(report: str, readers: People) -> None:
     page = readers["viewer"].get(f"{MOON}{report}/")

@@ -49,6 +49,8 @@ async def show_applicability(page_request: OrganizationRequest) -> Response:
         rows,
         report=report,
         objected=[one for one in rows if one["objections"]],
+        # From a control that was assessed to the objections that remain.
+        return_to=page_request.here_with(objections="shown") if page_request.may("editor") else "",
         others=others,
         further=[(one["id"], one["identifier"]) for one in adopted["items"] if one["id"] != framework_id],
         frameworks={one["id"]: one["identifier"] for one in report["otherFrameworks"]},
