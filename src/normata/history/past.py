@@ -19,6 +19,7 @@ from sqlalchemy import (
     column,
     exists,
     func,
+    literal,
     or_,
     select,
     union_all,
@@ -124,7 +125,7 @@ def _with_tables_of_then(statement: Statement, changed: _Changed) -> Statement:
         if isinstance(found := getattr(element, "table", element), SqlTable)
     }
     expressions = [one for name, one in _ALWAYS.items() if name in names]
-    expressions += [one for key, one in _CHANGED.items() if key[0] in names and key in changed]
+    expressions += [one for key, one in _EXPRESSIONS.items() if key[0] in names and key in changed]
     if not expressions:
         return statement
     if isinstance(statement, CompoundSelect):
@@ -266,12 +267,21 @@ _ALWAYS: Mapping[str, CTE] = {
 }
 
 
+# How a catalog has changed since the moment: its rows in what is kept of them, by more rows, by another order, or by
+# rows that are gone or elsewhere.
+_CHANGED, _GROWN, _REORDERED, _REARRANGED = 1, 2, 4, 8
+
+
 class _Catalog(NamedTuple):
-    """A catalog with a history. ``place`` is what leads to a row, ``structure`` what else is kept of it."""
+    """A catalog with a history: what leads to a row, what orders the rows of a list, and what else is kept of them.
+
+    Where none of them has another place or order now, they are found by the table's own columns, and so by its indexes.
+    """
 
     table: type[Table]
     history: type[Table]
     place: Sequence[str]
+    order: Sequence[str]
     structure: Sequence[str]
     of_organization: ColumnElement[bool]  # whether the organization can have seen an entry of the history
 
@@ -280,10 +290,17 @@ class _Catalog(NamedTuple):
         return str(self.table.__tablename__)
 
     def expression(self, how: int) -> CTE:
-        """Its rows of then; ``how`` it has changed since is 1 to 3, see :data:`_CHANGED`."""
-        if how == 3:
-            return _rearranged_rows(self.table, self.history, *self.place, *self.structure)
-        return _changed_rows(self.table, self.history, *self.structure, has_grown=how == 2)
+        """Its rows of then, by the sum of how it has changed since."""
+        if how & _REARRANGED:
+            return _rearranged_rows(self.table, self.history, *self.place, *self.order, *self.structure)
+        of_then = (*(self.order if how & _REORDERED else ()), *self.structure)
+        return _changed_rows(self.table, self.history, *of_then, has_grown=bool(how & _GROWN))
+
+    def how(self) -> ColumnElement[int]:
+        """How it has changed since the moment, as a sum: 0 if it has not."""
+        conditions = {_GROWN: self.has_grown(), **({_REORDERED: self._differs(self.order)} if self.order else {})}
+        more = sum((case((condition, how), else_=0) for how, condition in conditions.items()), start=literal(_CHANGED))
+        return case((self._differs(self.place), _REARRANGED), (self.has_changed(), more), else_=0).label(self.name)
 
     def has_changed(self) -> ColumnElement[bool]:
         """Whether it has changed since the moment."""
@@ -295,13 +312,13 @@ class _Catalog(NamedTuple):
         entry = sql_table(self.history)
         return exists().where(held_then(entry), entry.c.was_absent, self.of_organization)
 
-    def is_rearranged(self) -> ColumnElement[bool]:
-        """Whether a row of the moment is gone, or in another place now."""
+    def _differs(self, names: Sequence[str]) -> ColumnElement[bool]:
+        """Whether a row of the moment is gone, or has something else in one of these columns now."""
         entry, present = sql_table(self.history), sql_table(self.table)
-        is_in_place = and_(
-            present.c.id == entry.c.id, *(present.c[one].is_not_distinct_from(entry.c[one]) for one in self.place)
+        is_same = and_(
+            present.c.id == entry.c.id, *(present.c[one].is_not_distinct_from(entry.c[one]) for one in names)
         )
-        return exists().where(held_then(entry), ~entry.c.was_absent, self.of_organization, ~exists().where(is_in_place))
+        return exists().where(held_then(entry), ~entry.c.was_absent, self.of_organization, ~exists().where(is_same))
 
 
 _ADOPTIONS, _EFFECTIVE = sql_table(AdoptionHistory), sql_table(EffectiveHistory)
@@ -316,31 +333,26 @@ _covered = exists().where(
 )
 _CATALOGS = (
     _Catalog(
-        *(Control, ControlHistory, ("parent_id",), ("type", "is_mandatory", "is_decomposed", "position")),
+        *(Control, ControlHistory, ("parent_id",), ("position",), ("type", "is_mandatory", "is_decomposed")),
         _CONTROLS.c.framework_id.in_(_adopted),
     ),
     _Catalog(
-        *(ControlMatch, MatchHistory, ("source_control_id", "target_control_id", "organization_id")),
+        *(ControlMatch, MatchHistory, ("source_control_id", "target_control_id", "organization_id"), ()),
         ("match_level", "retired_at"),
         and_(or_(_MATCHES.c.organization_id.is_(None), _MATCHES.c.organization_id == _ORGANIZATION), _covered),
     ),
     _Catalog(
-        *(BaselineControl, BaselineControlHistory, (), ("retired_at",)),
+        *(BaselineControl, BaselineControlHistory, (), (), ("retired_at",)),
         _OF_BASELINES.c.baseline_id.in_(select(_BASELINE.c.id).where(_BASELINE.c.framework_id.in_(_adopted))),
     ),
     _Catalog(
-        *(Framework, FrameworkHistory, (), ("control_count", "is_active", "deprecated_at")),
+        *(Framework, FrameworkHistory, (), (), ("control_count", "is_active", "deprecated_at")),
         _FRAMEWORKS.c.id.in_(_adopted),
     ),
 )
-# By how it has changed: 1 if only what is kept of its rows, 2 if there are more of them, 3 if these are rearranged.
-_CHANGED: Mapping[tuple[str, int], CTE] = {
-    (one.name, how): one.expression(how) for one in _CATALOGS for how in (1, 2, 3)
+_EXPRESSIONS: Mapping[tuple[str, int], CTE] = {
+    (one.name, how): one.expression(how)
+    for one in _CATALOGS
+    for how in (*(_CHANGED + more for more in (0, _GROWN, _REORDERED, _GROWN + _REORDERED)), _REARRANGED)
 }
-_KNOWN = select(
-    _START.c.since,
-    *(
-        case((one.is_rearranged(), 3), (one.has_grown(), 2), (one.has_changed(), 1), else_=0).label(one.name)
-        for one in _CATALOGS
-    ),
-).where(_START.c.organization_id == _ORGANIZATION)
+_KNOWN = select(_START.c.since, *(one.how() for one in _CATALOGS)).where(_START.c.organization_id == _ORGANIZATION)
