@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, case, func, or_, select
 from sqlalchemy import Table as SqlTable
 
 from normata.core.schema.fields import Timestamp
@@ -92,6 +92,13 @@ def missed_review(row: Any) -> str | None:
     """When a review was due after which an assessment was neither made nor confirmed; null if there is none."""
     is_reviewed = row.review_due_at is None or (row.assessed_at is not None and row.assessed_at >= row.review_due_at)
     return None if is_reviewed else str(row.review_due_at)
+
+
+def review_missed_at(assessment: SqlTable) -> ColumnElement[Any]:
+    """The same in SQL, of the table of assessments or its history."""
+    columns = assessment.c
+    is_missed = or_(columns.assessed_at.is_(None), columns.assessed_at < columns.review_due_at)
+    return case((is_missed, columns.review_due_at))
 
 
 def staleness(row: Any, moment: str) -> list[dict[str, Any]]:

@@ -18,7 +18,6 @@ from normata.core.schema.fields import Timestamp
 from normata.core.schema.history_triggers import FOREVER
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import Wire
-from normata.coverage.staleness import missed_review
 from normata.errors import NotFound, TooManyPoints
 from normata.history.series_statements import ADOPTIONS, ADOPTIONS_OF_ONE, COUNTED, COUNTED_OF_ONE, STALE
 from normata.history.start import known_span, thirty_days_before
@@ -120,9 +119,7 @@ def coverage_series(
     key |= moments.span
     counts = _counted(transaction, COUNTED_OF_ONE, key, moments)[framework_id]
     for row in transaction.rows(STALE, key):
-        due = row.valid_from if row.lapsed_at is not None else missed_review(row)
-        since = min(one for one in (due, row.reworded_at, FOREVER) if one is not None)
-        counts.add("stale", max(since, row.valid_from, row.was_so_from), min(row.valid_to, row.was_so_to))
+        counts.add("stale", row.was_so_from, row.was_so_to, row.requirements)
     series = moments.series(adoptions, counts, (*_STATUSES, "conflicts", "stale"))
     return {"frameworkId": framework_id, "knownSince": moments.since, **series}
 

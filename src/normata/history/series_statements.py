@@ -26,7 +26,7 @@ from sqlalchemy import Table as SqlTable
 from normata.core.db.types import UtcTimestamp
 from normata.core.schema.history_triggers import BEGINNING, FOREVER
 from normata.core.schema.table import sql_table
-from normata.coverage.staleness import reworded_at
+from normata.coverage.staleness import review_missed_at, reworded_at
 from normata.frameworks.model import Control
 from normata.history.model import AdoptionHistory, AssessmentHistory, ControlHistory, EffectiveHistory
 
@@ -120,14 +120,17 @@ COUNTED, COUNTED_OF_ONE = _counted(is_of_one=False), _counted(is_of_one=True)
 
 
 def _stale() -> Select[Any]:
-    """The assessments of applicable requirements that are stale, or will be, unless they change before."""
+    """How many applicable requirements had a stale assessment from when to when, or will have unless it changes."""
     requirement = _requirements(is_of_one=True)
-    reworded = reworded_at(_ASSESSMENT, func.min)
-    return (
+    since, until = _span(requirement)
+    spans = (
         select(
-            *(_ASSESSMENT.c[name] for name in ("review_due_at", "assessed_at", "lapsed_at", "valid_from", "valid_to")),
-            *_span(requirement),
-            reworded.label("reworded_at"),
+            _later(since.element, _ASSESSMENT.c.valid_from).label("held_from"),
+            _earlier(until.element, _ASSESSMENT.c.valid_to).label("held_to"),
+            case(
+                (_ASSESSMENT.c.lapsed_at.is_not(None), _ASSESSMENT.c.valid_from), else_=review_missed_at(_ASSESSMENT)
+            ).label("overdue_at"),
+            reworded_at(_ASSESSMENT, func.min).label("reworded_at"),
         )
         .select_from(requirement)
         .join(_ASSESSMENT, _ASSESSMENT.c.control_id == requirement.c.id)
@@ -139,13 +142,14 @@ def _stale() -> Select[Any]:
                 _together(_EFFECTIVE, _ASSESSMENT),
             ),
         )
-        .where(
-            _in_time(_ASSESSMENT),
-            _in_time(_EFFECTIVE),
-            _EFFECTIVE.c.applies,
-            or_(_ASSESSMENT.c.review_due_at.is_not(None), _ASSESSMENT.c.lapsed_at.is_not(None), reworded.is_not(None)),
-        )
+        .where(_in_time(_ASSESSMENT), _in_time(_EFFECTIVE), _EFFECTIVE.c.applies)
+        .subquery("spans")
     )
+    overdue_at, reworded = spans.c.overdue_at, spans.c.reworded_at
+    stale_from = case((overdue_at.is_(None), reworded), (reworded < overdue_at, reworded), else_=overdue_at)
+    stale = select(_later(stale_from, spans.c.held_from).label("was_so_from"), spans.c.held_to.label("was_so_to"))
+    found = stale.where(or_(overdue_at.is_not(None), reworded.is_not(None))).subquery("stale")
+    return select(*found.c, func.count().label("requirements")).group_by(*found.c)
 
 
 STALE = _stale()
