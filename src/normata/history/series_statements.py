@@ -143,7 +143,9 @@ def _stale() -> Select[Any]:
             ),
         )
         .where(_in_time(_ASSESSMENT), _in_time(_EFFECTIVE), _EFFECTIVE.c.applies)
-        .subquery("spans")
+        # Else SQLite would look up the wording again wherever it is used.
+        .cte("spans")
+        .prefix_with("MATERIALIZED")
     )
     overdue_at, reworded = spans.c.overdue_at, spans.c.reworded_at
     stale_from = case((overdue_at.is_(None), reworded), (reworded < overdue_at, reworded), else_=overdue_at)
