@@ -96,9 +96,12 @@ def missed_review(row: Any) -> str | None:
 
 def review_missed_at(assessment: SqlTable) -> ColumnElement[Any]:
     """The same in SQL, of the table of assessments or its history."""
-    columns = assessment.c
-    is_missed = or_(columns.assessed_at.is_(None), columns.assessed_at < columns.review_due_at)
-    return case((is_missed, columns.review_due_at))
+    return case((_is_unreviewed(assessment.c), assessment.c.review_due_at))
+
+
+def _is_unreviewed(columns: Any) -> ColumnElement[bool]:
+    """The condition that an assessment was neither made nor confirmed since its review was due, if it ever is."""
+    return or_(columns.assessed_at.is_(None), columns.assessed_at < columns.review_due_at)
 
 
 def staleness(row: Any, moment: str) -> list[dict[str, Any]]:
@@ -113,11 +116,7 @@ def staleness(row: Any, moment: str) -> list[dict[str, Any]]:
 def is_overdue(moment: ColumnElement[str]) -> ColumnElement[bool]:
     """The condition that the review of an assessment is overdue at a moment, and it has not lapsed."""
     columns = ControlCoverage
-    return and_(
-        columns.review_due_at <= moment,
-        or_(columns.assessed_at.is_(None), columns.assessed_at < columns.review_due_at),
-        columns.lapsed_at.is_(None),
-    )
+    return and_(columns.review_due_at <= moment, _is_unreviewed(columns), columns.lapsed_at.is_(None))
 
 
 def is_stale(moment: ColumnElement[str]) -> ColumnElement[bool]:
