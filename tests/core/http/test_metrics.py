@@ -205,7 +205,7 @@ def csv(service: Served) -> Headers:
 def test_waits_are_counted(service: Served) -> None:
     client, headers = service.client, service.bearer("editor")
     before = waits(client, "wait_seconds_count")
-    on_sqlite = {"reader", "planner", "writer", "dry_run", "lock"}
+    on_sqlite = {"reader", "long_reader", "planner", "writer", "dry_run", "lock"}
     assert before.keys() == (on_sqlite if "sqlite" in service.url else {"connection"})
     assert before.keys() <= set(get_args(WaitName))
     client.get("/controls/", params=QUERY, headers=headers)

@@ -109,7 +109,7 @@ class OrganizationRequest(MemberRequest):
                 TenantScope(
                     readable=(self.membership.organization_id,), users=(self.person.user_id,) if is_own else ()
                 ),
-                is_long=any(operation.is_long or operation.formats is not None for operation in operations),
+                is_long=any(operation.is_dear(request.query) for operation, request in requests),
             )
         if is_first:
             operations, self.saved_views = operations[: -len(_FRAME)], answers.pop()["items"]

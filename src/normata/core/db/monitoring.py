@@ -9,9 +9,9 @@ from typing import Literal, Protocol
 
 from typing_extensions import override
 
-# What a call can wait for: a thread of SQLite for reads, writes or dry runs, SQLite's lock while another process has
+# What a call can wait for: a thread of SQLite for reads, plans, writes or dry runs, its lock while another process has
 # it, or a connection from PostgreSQL's pool.
-WaitName = Literal["reader", "planner", "writer", "dry_run", "lock", "connection"]
+WaitName = Literal["reader", "long_reader", "planner", "writer", "dry_run", "lock", "connection"]
 
 
 class WaitMonitor(Protocol):

@@ -158,7 +158,7 @@ class ReadEndpoint:
 
         async with self._turn(request):
             return await self._services.database.read(
-                work, TenantScope(readable=(organization_id,)), is_long=operation.is_long
+                work, TenantScope(readable=(organization_id,)), is_long=operation.is_dear(request.query)
             )
 
     async def _in_format(self, formats: Formats, request: Request, context: RequestContext) -> Content:

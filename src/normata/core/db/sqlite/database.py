@@ -24,7 +24,7 @@ from normata.core.db.sqlite import schema
 from normata.core.db.sqlite.connection import File, begin
 from normata.core.db.sqlite.dry_runs import DryRuns
 from normata.core.db.sqlite.lookup_cache import LookupCache
-from normata.core.db.sqlite.reader import Reader
+from normata.core.db.sqlite.reader import Overdue, Reader
 from normata.core.db.sqlite.transaction import SQLiteTransaction
 from normata.core.db.sqlite.writer import Writer
 from normata.core.db.statements import statements_for
@@ -34,6 +34,11 @@ from normata.settings import Settings
 
 _PROBED_FOR = 3.0  # seconds for which a successful write test counts
 
+# Seconds after which a read has to make way for others. Nearly all take less; the others start again in the second
+# lane, which costs them as much.
+_SHORT = 0.05
+_LONG_READERS = 2  # more would wait for Python's lock, which sqlite3 releases and takes again for each row
+
 
 def last_backup(database: Path) -> Path:
     """The path of the empty file next to a database whose time is that of the last backup."""
@@ -41,7 +46,11 @@ def last_backup(database: Path) -> Path:
 
 
 class SQLite(Database):
-    """SQLite on four threads: for reads, which never wait under WAL, for plans, for writes, and for dry runs."""
+    """SQLite on a few threads: for short reads, for long ones, for plans, for writes, and for dry runs.
+
+    Under WAL no read waits for a lock. A read that is not known to be long begins in the lane of the short ones. If it
+    turns out to be long, it is interrupted, and begins again in the other lane.
+    """
 
     embedded = True
 
@@ -54,7 +63,14 @@ class SQLite(Database):
         event.listen(self._engine, "begin", self._begin)
         self._statements = statements_for(self._engine.dialect)
         reading = self._file, self._statements, self._timeout
-        self._reader = Reader(*reading, name="normata-read", waits=monitor.waits("reader"))
+        self._reader = Reader(*reading, name="normata-read", waits=monitor.waits("reader"), limit=_SHORT)
+        self._long_reader = Reader(
+            *reading,
+            name="normata-long-read",
+            waits=monitor.waits("long_reader"),
+            threads=_LONG_READERS,
+            cache_mib=4,
+        )
         self._planner = Reader(*reading, name="normata-plan", waits=monitor.waits("planner"))
         self._dry_runs = DryRuns(self._file, self._statements, self._timeout, monitor)
         self._writer = Writer(self._file, self._statements, self._timeout, monitor, free_lock=self._dry_runs.interrupt)
@@ -64,8 +80,11 @@ class SQLite(Database):
 
     @override
     async def read(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
-        del scope, is_long  # statements have their own conditions, and all work runs on a thread
-        return await self._reader.run(work)
+        del scope  # statements have their own conditions
+        if not is_long:
+            with suppress(Overdue):
+                return await self._reader.run(work)
+        return await self._long_reader.run(work)
 
     @override
     async def plan(self, work: Work[T], scope: TenantScope = NO_TENANT) -> T:
@@ -94,7 +113,7 @@ class SQLite(Database):
             return self._lookups.look_up(lookup, arguments)
         except sqlite3.Error:
             sql, rows = self._lookups.prepared(lookup)
-            return await self._reader.run(lambda transaction: rows(_own(transaction).fetch(sql, arguments)))
+            return await self.read(lambda transaction: rows(_own(transaction).fetch(sql, arguments)))
 
     @override
     async def require_ready(self) -> None:
@@ -208,6 +227,7 @@ class SQLite(Database):
         self._writer.close()
         self._dry_runs.close()
         self._planner.close()
+        self._long_reader.close()
         self._reader.close()
         self._lookups.close()
         self._engine.dispose()

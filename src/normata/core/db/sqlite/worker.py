@@ -1,4 +1,4 @@
-"""A thread on which calls run one after the other."""
+"""Threads on which calls wait for their turn."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from normata.errors import Unavailable
 
 
 class Worker:
-    """Runs calls on one thread. ``waits`` gets how long each waits for its turn, at most ``timeout``."""
+    """Runs calls on ``threads`` threads. ``waits`` gets how long each waits for its turn, at most ``timeout``."""
 
-    def __init__(self, name: str, timeout: float, waits: WaitMonitor) -> None:
+    def __init__(self, name: str, timeout: float, waits: WaitMonitor, threads: int = 1) -> None:
         self._timeout = timeout
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._waits = waits
         self._closed = False
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Run ``call`` on the thread and return its result. Raises Unavailable if its turn does not come in time.
+        """Run ``call`` on a thread and return its result. Raises Unavailable if its turn does not come in time.
 
         Once it runs, this waits for it, because it may succeed; SQLite's own time-out limits that.
         """
@@ -32,7 +32,7 @@ class Worker:
             raise Unavailable(ENDING, "ending")
         began = time.perf_counter()
         self._waits.begin()
-        outcome = self._thread.submit(partial(self._run_in_turn, call, began))
+        outcome = self._threads.submit(partial(self._run_in_turn, call, began))
         waiter = asyncio.wrap_future(outcome)
         try:
             done, _ = await asyncio.wait({waiter}, timeout=self._timeout)
@@ -46,9 +46,9 @@ class Worker:
             raise
 
     def close(self) -> None:
-        """Accept no more calls, and wait for the one in progress."""
+        """Accept no more calls, and wait for those in progress."""
         self._closed = True
-        self._thread.shutdown()
+        self._threads.shutdown()
 
     def _run_in_turn(self, call: Callable[[], T], began: float) -> T:
         self._waits.end(time.perf_counter() - began)
