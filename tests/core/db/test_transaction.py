@@ -95,6 +95,30 @@ def test_lists_are_converted_as_their_column_is(read: Callable[..., list[Any]], 
     assert read(ORDERED.where(tuple_(label.c.id, label.c.archived_at).in_(pairs))) == [("label-1",)]
 
 
+def test_long_lists_of_each_type(read: Callable[..., list[Any]], database: Database) -> None:
+    """PostgreSQL gets a long list as one array."""
+    time = "2026-01-01T00:00:00.001Z"
+    setting = update(label).where(label.c.id == "label-2").values(archived_at=time, weight=2.5)
+    database.write_now(lambda transaction: transaction.rows(setting))
+    others = range(100, 200)
+    for column, wanted, is_first in (
+        (label.c.id, ["label-2", *(f"none-{other}" for other in others)], True),
+        (label.c.archived_at, [*(f"2025-01-01T00:00:00.{other}Z" for other in others), time], False),
+        (label.c.order, [2, *others], True),
+        (label.c.weight, [*map(float, others), 2.5], False),
+    ):
+        listed: Any = bindparam("wanted", expanding=True)
+        statement = ORDERED.where(column.in_(listed), label.c.order < bindparam("below"))
+        assert read(statement, {"wanted": wanted, "below": 9}) == [("label-2",)]
+        without = wanted[1:] if is_first else wanted[:-1]
+        assert read(statement, {"wanted": without, "below": 9}) == []
+        left = read(ORDERED.where(column.not_in(listed), label.c.order < 9), {"wanted": wanted})
+        assert ("label-2",) not in left
+        assert ("label-1",) in left or column in (label.c.archived_at, label.c.weight)  # which is null there
+    pairs = [("label-2", time), *((f"none-{other}", time) for other in others)]
+    assert read(ORDERED.where(tuple_(label.c.id, label.c.archived_at).in_(pairs))) == [("label-2",)]
+
+
 # --- Kinds of statements
 
 

@@ -14,7 +14,10 @@ from sqlalchemy.types import TypeEngine
 from normata.core.db.transaction import Parameters, Statement
 
 Conversion = Callable[[Any], Any]
+# Makes a statement whose parameter with this number, alone in an IN, is one value take an array of them instead.
+FromArray = Callable[[str, int], str]
 
+_LONG = 64  # items of a list, from which on a database that can take one array does
 _LENGTHS = 100  # of the lists of a statement; there are ten of one list, and more must not fill the memory
 
 _SHAPES = 1_000  # of statements; there are a few hundred, and more must not fill the memory
@@ -50,7 +53,7 @@ def _row_type(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Any]:
 class _Shape:
     """The compiled form of a statement, independent of its literal values."""
 
-    def __init__(self, compiled: Any, dialect: Dialect, type_code: object) -> None:
+    def __init__(self, compiled: Any, dialect: Dialect, type_code: object, from_array: FromArray | None) -> None:
         def bind_conversion(name: str) -> Conversion | None:
             element: TypeEngine[Any] = compiled.binds[name].type
             return element.dialect_impl(dialect).bind_processor(dialect)
@@ -72,6 +75,7 @@ class _Shape:
         # These are written into the SQL itself, which differs each time.
         self._lists = [] if compiled.literal_execute_params else sorted(expanding)
         self._expanded: dict[tuple[int, ...], _Expanded] = {}
+        self._from_array = from_array
         # Only the compiler knows the columns of the result: their order, and their names in the SQL.
         columns = [(entry.keyname, result_conversion(entry.type)) for entry in compiled._result_columns]
         self.rows: Rows | None = Rows(columns) if columns else None
@@ -81,37 +85,60 @@ class _Shape:
         if not self._lists:
             once = _Expanded(self.compiled, values, self.conversions)
             return once.sql, once.bind(values)
-        values = {**values, **{name: _padded(values[name]) for name in self._lists}}
-        lengths = tuple(len(values[name]) for name in self._lists)
+        lists = {name: list(values[name]) for name in self._lists}
+        arrays = {name: items for name, items in lists.items() if self._from_array and _is_long(items)}
+        lists = {name: items if name in arrays else _padded(items) for name, items in lists.items()}
+        values = {**values, **lists}
+        lengths = tuple(-1 if name in arrays else len(lists[name]) for name in self._lists)
         expanded = self._expanded.get(lengths)
         if expanded is None:
             if len(self._expanded) >= _LENGTHS:
                 self._expanded.clear()
-            expanded = self._expanded[lengths] = _Expanded(self.compiled, values, self.conversions)
+            expanded = _Expanded(self.compiled, values, self.conversions, arrays, self._from_array)
+            self._expanded[lengths] = expanded
         return expanded.sql, expanded.bind(values)
 
 
 class _Expanded:
-    """A statement with lists of certain lengths."""
+    """A statement with lists of certain lengths; of ``arrays`` each is one value."""
 
-    def __init__(self, compiled: Any, values: Parameters, conversions: Mapping[str, Conversion | None]) -> None:
-        state = compiled.construct_expanded_state(dict(values))
+    def __init__(
+        self,
+        compiled: Any,
+        values: Parameters,
+        conversions: Mapping[str, Conversion | None],
+        arrays: Collection[str] = (),
+        from_array: FromArray | None = None,
+    ) -> None:
+        state = compiled.construct_expanded_state({**values, **{name: values[name][:1] for name in arrays}})
         items = {
             item: (name, place) for name, those in state.parameter_expansion.items() for place, item in enumerate(those)
         }
         all_conversions = {**conversions, **state.processors}
-        self.sql: str = state.statement
-        self._lists = list(state.parameter_expansion)
+        self._arrays = frozenset(arrays)
+        self._lists = [name for name in state.parameter_expansion if name not in self._arrays]
         self._parameters = [(*items.get(name, (name, None)), all_conversions.get(name)) for name in state.positiontup]
+        self.sql: str = state.statement
+        for number, (name, _, _) in enumerate(self._parameters, 1):
+            if from_array is not None and name in self._arrays:
+                self.sql = from_array(self.sql, number)
 
     def bind(self, values: Parameters) -> list[Any]:
         """The values, in the order of the SQL."""
         lists = {name: _flat(values[name]) for name in self._lists}
         bound = []
         for name, place, conversion in self._parameters:
+            if name in self._arrays:
+                items = values[name]
+                bound.append(items if conversion is None else [conversion(item) for item in items])
+                continue
             value = values[name] if place is None else lists[name][place]
             bound.append(value if conversion is None else conversion(value))
         return bound
+
+
+def _is_long(items: Sequence[Any]) -> bool:
+    return len(items) > _LONG and not isinstance(items[0], tuple)
 
 
 def _padded(items: Collection[Any]) -> list[Any]:
@@ -173,12 +200,14 @@ class Statements:
     """The statements of one kind of database: each is prepared once, and dropped with the statement itself.
 
     Those that differ only in literal values share one shape, which is compiled once: compiling the statement of a list
-    takes as long as executing it. ``type_code`` is passed to result types as the driver's type.
+    takes as long as executing it. ``type_code`` is passed to result types as the driver's type. ``from_array`` is null
+    if the database takes no arrays.
     """
 
-    def __init__(self, dialect: Dialect, type_code: object = None) -> None:
+    def __init__(self, dialect: Dialect, type_code: object = None, from_array: FromArray | None = None) -> None:
         self._dialect = dialect
         self._type_code = type_code
+        self._from_array = from_array
         self._whole: WeakKeyDictionary[Statement, Prepared] = WeakKeyDictionary()
         self._partial: WeakKeyDictionary[Statement, dict[frozenset[str], Prepared]] = WeakKeyDictionary()
         self._shapes: dict[Any, _Shape] = {}
@@ -220,7 +249,7 @@ class Statements:
             # A compiler keeps its statement, so give it a copy. Else the cache would keep all statements.
             copy = statement.execution_options()
             compiled = copy.compile(dialect=self._dialect, column_keys=column_keys, cache_key=cache_key)
-            shape = _Shape(compiled, self._dialect, self._type_code)
+            shape = _Shape(compiled, self._dialect, self._type_code, self._from_array)
             if key:
                 if len(self._shapes) >= _SHAPES:
                     self._shapes.clear()
@@ -231,6 +260,6 @@ class Statements:
 _shared: dict[tuple[type[Dialect], object], Statements] = {}
 
 
-def statements_for(dialect: Dialect, type_code: object = None) -> Statements:
+def statements_for(dialect: Dialect, type_code: object = None, from_array: FromArray | None = None) -> Statements:
     """The statements of all databases of this kind in a process, which share compiled ones."""
-    return _shared.setdefault((type(dialect), type_code), Statements(dialect, type_code))
+    return _shared.setdefault((type(dialect), type_code), Statements(dialect, type_code, from_array))

@@ -1,4 +1,4 @@
-"""Many rows in one INSERT.
+"""Many values in one parameter: many rows in one INSERT, and long lists in an IN.
 
 The driver executes a statement once for each row of an ``executemany``. It sends them all at once, but each row still
 starts the executor, and with it the triggers that write the history, which take longer than the row.
@@ -32,3 +32,15 @@ def for_many_rows(sql: str) -> str | None:
 def columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """The values of each column of some rows."""
     return [list(column) for column in zip(*rows, strict=True)]
+
+
+def list_from_array(sql: str, number: int) -> str:
+    """A statement with ``IN ($number)``, as one with an array in this parameter.
+
+    For a list of parameters the server parses each of them, and keeps another statement for each number of items. What
+    is worse: in a plan for any parameters it compares each row that it reads with each item, one after the other.
+    """
+    text, count = re.subn(rf"\(\${number}::([A-Z ]+)\)", rf"(SELECT unnest(${number}::\1[]))", sql)
+    if not count:
+        raise NotImplementedError(f"parameter {number} is not the list of an IN: {sql}")
+    return text

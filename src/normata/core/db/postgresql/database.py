@@ -16,6 +16,7 @@ from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup
 from normata.core.db.monitoring import Monitor
 from normata.core.db.postgresql import security as rights
+from normata.core.db.postgresql.bulk import list_from_array
 from normata.core.db.postgresql.errors import CONNECT_ERRORS, is_lost, may_be_wrong_server, raise_translated, translate
 from normata.core.db.postgresql.lookup import Lookups
 from normata.core.db.postgresql.pool import STALE_AT_MOST, Lease, Pool
@@ -72,7 +73,7 @@ class PostgreSQL(Database):
         self._role = configuration.database_role
         self._timeout = configuration.database_timeout
         self._pool = Pool(configuration, serving=serving, monitor=monitor)
-        self._statements = statements_for(self._pool.engine.dialect, _NUMERIC)
+        self._statements = statements_for(self._pool.engine.dialect, _NUMERIC, list_from_array)
         self._lookups = Lookups(self._pool, self._statements, self._timeout)
         # For long work. Only two, since more would compete for Python's lock.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="normata-long")
