@@ -210,7 +210,7 @@ def plans(service: Served, kind: type[Restorable], monkeypatch: pytest.MonkeyPat
 
     with monkeypatch.context() as patch:
         patch.setattr(SQLiteTransaction, "fetch", noting)
-        assert service.listing(f"/{kind.path}/").ids(archived="include", **query)
+        assert service.listing(f"/{kind.path}/").ids(**{"archived": "include"} | query)
     (page,) = (one for one in asked if one[0].startswith(f"SELECT {kind.__tablename__}.id, "))
     with closing(sqlite3.connect(service.url.removeprefix("sqlite:///"))) as file, closing(sqlite3.connect("")) as copy:
         file.backup(copy)
@@ -239,6 +239,21 @@ def test_what_no_index_has_in_order_is_found_by_what_it_meets(
             found = plans(shared, kind, monkeypatch, **query)
             assert any(f" ix_{kind.__tablename__}_{name}_list " in step for step in found), found
             assert not any(everything_in_order in f"{step} " for step in found), found
+
+
+@pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True, scope="module")
+@pytest.mark.parametrize("kind", [pytest.param(*kind.values, id=kind.id) for kind in KINDS])
+def test_titles_and_due_dates_order_by_an_index(
+    kind: type[Restorable], shared: Served, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    indexes = {"title_key": "title_order"}
+    indexes |= {column.name: f"{column.name}_order" for column in columns(kind) if "due" in column.info}
+    for column, index in indexes.items():
+        name = kind.title_column() if column == "title_key" else to_camel(column)
+        for direction in ("asc", "desc"):
+            with subtests.test(f"{name} {direction}"):
+                found = plans(shared, kind, monkeypatch, archived="exclude", sortColumn=name, sortDirection=direction)
+                assert f" ix_{kind.__tablename__}_{index} " in found[0], found
 
 
 @every_kind

@@ -34,6 +34,16 @@ def names(problem: dict[str, Any]) -> list[str]:
 # --- Making
 
 
+@on_both
+def test_the_longest_titles_fit_an_index_and_are_found(service: Served) -> None:
+    """A character of theirs may be many in the key for sorting, and four bytes each."""
+    headers = service.bearer("editor")
+    for title in ("\U0001f980" * 500, "\ufdfa" * 500, "7 " * 249 + "7", "\U00010400\ufdfa" * 250):
+        made = make(service, TASK, headers, title=title)
+        assert made.status_code == 201, made.text
+        assert made.json()["id"] in service.listing("/tasks/").ids(sortColumn="title", search=title[-50:])
+
+
 @every_kind
 @on_both_shared
 def test_all_comes_back_as_it_went_in(kind: type[Restorable], shared: Served) -> None:

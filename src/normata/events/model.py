@@ -78,6 +78,10 @@ class AuditEvent(Table):
     __table_args__ = (
         Index(None, "organization_id", "at"),
         Index(None, "organization_id", "entity_id", "at"),
+        # For filters: each has the events of one value in the order of the list.
+        Index(None, "organization_id", "entity_type", "at"),
+        Index(None, "organization_id", "user_id", "at"),
+        Index(None, "organization_id", "action", "at"),
         Index(
             "ix_audit_event_control",
             *("organization_id", "control_id", "entity_id"),

@@ -33,6 +33,9 @@ _EMPTY: ColumnElement[str] = literal_column("''")
 # Earlier than any timestamp. A condition that always holds restricts an index to the statements that repeat it.
 NEVER = "'0001-01-01T00:00:00.000Z'"
 
+# Characters of a title's key: an index entry of PostgreSQL has at most 2.7 kB, and one of them may have four bytes.
+_TITLE_KEY = 400
+
 # Inherited columns would come after a kind's own. The keys belong in front, the times at the end.
 _ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED, _DERIVED = -2, -1, 1, 2, 3, 4
 
@@ -95,7 +98,7 @@ class Restorable(Table):
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
         row["search_text"] = search_text(*(row[name] for name in text_columns(cls)))
-        row["title_key"] = natural_key(row[cls.title_column()])
+        row["title_key"] = natural_key(row[cls.title_column()])[:_TITLE_KEY]
 
     @declared_attr.directive
     def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805 - declared_attr makes it a class method
@@ -180,6 +183,7 @@ def _index_lists(kind: type[Restorable]) -> None:
             *(table.c.organization_id, table.c.updated_at, table.c.archived_at),
             sqlite_where=text(f"updated_at <> {NEVER}"),
         )
+    _index_orders(kind)
     for column in (None, *filter_columns(kind)):
         named = () if column is None else (column,)
         where = text(f"{column.name} IS NOT NULL") if column is not None and column.nullable else None
@@ -189,6 +193,20 @@ def _index_lists(kind: type[Restorable]) -> None:
             sqlite_where=where,
             postgresql_where=where,
         )
+
+
+def _index_orders(kind: type[Restorable]) -> None:
+    """Add the indexes of live records in the order of their titles, and of their due dates."""
+    table, live = kind.sql(), text("archived_at IS NULL")
+    for column in table.c:
+        if column.name == "title_key" or "due" in column.info:
+            name = column.name.removesuffix("_key")
+            Index(
+                f"ix_{table.name}_{name}_order",
+                *(table.c.organization_id, column),
+                sqlite_where=live,
+                postgresql_where=live,
+            )
 
 
 @cache

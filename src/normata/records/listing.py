@@ -238,6 +238,8 @@ def _conditions(
         if values and name != without:
             # With `=`, an index has the rows of one value in the order of the list.
             conditions.append(table[name] == values[0] if len(set(values)) == 1 else table[name].in_(values))
+    if query.sort_column == "updatedAt":  # it always holds, and opens SQLite's index of this order
+        conditions.append(table.updated_at != _NEVER)
     since = _since(query)
     if since is not None and among_many:
         # No index has this expression. Ordering by time would collect and sort all rows.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
-from sqlalchemy import ColumnElement, Select, String, UnaryExpression, and_, bindparam, func
+from sqlalchemy import Column, ColumnElement, Select, String, UnaryExpression, and_, bindparam, func
 
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Transaction
 from normata.core.schema.fields import Timestamp
@@ -179,8 +179,12 @@ def ordered(
     keys: Sequence[ColumnElement[Any]], direction: str | None, *, tie: ColumnElement[Any]
 ) -> list[ColumnElement[Any] | UnaryExpression[Any]]:
     """``keys`` in ``direction`` (null: ascending), nulls last in both directions, then ``tie`` ascending."""
-    down = direction == "desc"
-    return [*((key.desc() if down else key.asc()).nulls_last() for key in keys), tie.asc()]
+    order: list[ColumnElement[Any] | UnaryExpression[Any]] = []
+    for key in keys:
+        one = key.desc() if direction == "desc" else key.asc()
+        # PostgreSQL reads no order with nulls last from an index backwards, even where there are none.
+        order.append(one if isinstance(key, Column) and not key.nullable else one.nulls_last())
+    return [*order, tie.asc()]
 
 
 def matching(column: ColumnElement[str], search: str) -> ColumnElement[bool]:
