@@ -32,6 +32,8 @@ OTHER = {
     "body_rate": "1024",
     "organization_long_reads": "8",
     "caller_long_reads": "3",
+    "long_read_processes": "1",
+    "read_timeout": "60.0",
     "address_connections": "64",
     "root_path": "/normata",
     "trust_forwarded_prefix": "True",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -30,11 +31,15 @@ from normata.core.db.opening import open_database
 from normata.core.db.types import now
 from normata.core.http import documentation, health
 from normata.core.http.exclusive import Exclusive
+from normata.core.http.forks import Forks
 from normata.core.http.gateway import Gateway, refuse_route
 from normata.core.http.long_reads import LongReads
 from normata.core.http.metrics import Metrics
+from normata.core.http.operation import ReadOperation
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
+from normata.core.http.read_processes import ReadProcesses, answer_questions
+from normata.core.http.reads import PackedReading, Reads
 from normata.core.http.request import Means
 from normata.core.http.routing import Directory, resources
 from normata.core.http.services import Services
@@ -60,6 +65,9 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).parent
 _MAKING_TAKES = 120  # seconds; more than it takes on a busy machine
+
+
+_forks: list[Forks] = []  # of this process, at most one
 
 
 class Service(Starlette):
@@ -95,6 +103,10 @@ def create_app(settings: Settings | None = None) -> Service:
     token_use, session_use = LastUse(database), SessionUse(database)
     sealer = Sealer(database, signer, metrics.sealing_failed)
     mailer = Mailer(settings.smtp_url, settings.mail_from, metrics.mailed)
+    processes = _read_processes(settings, metrics)
+    if tracing is not None and processes is not None:
+        tracing.watch_processes(processes, "sqlite" if database.embedded else "postgresql")
+    long_reads = LongReads(settings.organization_long_reads, settings.caller_long_reads, workers=settings.workers)
     services = Services(
         database=database,
         changes=changes_of(database),
@@ -108,7 +120,8 @@ def create_app(settings: Settings | None = None) -> Service:
         pages=PageCache(settings.page_cache_mib * 2**20),
         in_progress=InProgress(),
         exclusive=Exclusive(),
-        long_reads=LongReads(settings.organization_long_reads, settings.caller_long_reads, workers=settings.workers),
+        long_reads=long_reads,
+        reads=Reads(database, long_reads, processes, settings.read_timeout),
         means=Means(settings, signer, token_use, session_use, CachedTotals(), mailer),
     )
 
@@ -138,6 +151,8 @@ def create_app(settings: Settings | None = None) -> Service:
                 await session_use.store()
                 await sealer.finish()
             finally:
+                if processes is not None:
+                    processes.close()
                 await database.aclose()
                 if tracing is not None:
                     await asyncio.to_thread(tracing.close)
@@ -167,6 +182,39 @@ def create_app(settings: Settings | None = None) -> Service:
         trusted, inner_gateway = settings.trusted_proxies.split(","), app.gateway
         app.gateway = lambda inner: wrap_asgi_with_proxy_headers(inner_gateway(inner), trusted)
     return app
+
+
+def before_threads() -> None:
+    """Prepare for processes for long reads, in a worker that has no threads yet."""
+    if Settings().long_read_processes:
+        _forks.append(Forks(_answer_long_reads))
+
+
+def _read_processes(settings: Settings, metrics: Metrics) -> ReadProcesses | None:
+    """The processes for long reads; null if this process cannot start any, or is not to."""
+    if not (_forks and settings.long_read_processes):
+        return None
+    return ReadProcesses(
+        _forks[0].fork,
+        settings.long_read_processes,
+        timeout=settings.database_timeout,
+        waits=metrics.waits("read_process"),
+    )
+
+
+def _answer_long_reads(connection: socket.socket) -> None:
+    """What a process for long reads does."""
+    settings = Settings()
+    log.configure(settings)
+    # It reads one thing at a time.
+    database = open_database(settings.model_copy(update={"database_pool_size": 1}), serving=True)
+    means = Means(settings, Signer(settings.event_key_file), CachedTotals())
+    operations = {one.operation_id: one for one in OPERATIONS if isinstance(one, ReadOperation)}
+
+    async def answer(question: PackedReading) -> Any:
+        return await question.unpacked(operations, means).run(database)
+
+    answer_questions(connection, answer)
 
 
 @cache

@@ -208,9 +208,11 @@ class BadSetting(CommandError):
 
 
 # Why the database is not available: no server answers, no server is confirmed as the primary, too many requests wait,
-# another transaction holds the lock, a statement takes too long, the disk is full, the service is stopping, or the
-# schema has another version.
-UnavailableReason = Literal["unreachable", "unconfirmed", "crowded", "locked", "slow", "full", "ending", "schema"]
+# another transaction holds the lock, a statement or a read takes too long, the process that read has died, the disk is
+# full, the service is stopping, or the schema has another version.
+UnavailableReason = Literal[
+    "unreachable", "unconfirmed", "crowded", "locked", "slow", "lost", "full", "ending", "schema"
+]
 
 
 class Unavailable(Exception):

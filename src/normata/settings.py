@@ -176,6 +176,20 @@ class Settings(BaseSettings):
         le=10_000,
         description="The same for one user, with all their tokens together. 0 means no limit.",
     )
+    long_read_processes: int = Field(
+        default=2,
+        ge=0,
+        le=64,
+        description="The maximum number of processes of a worker in which long reads run. They start when they are"
+        " needed, and end after a minute without use. 0 means that a worker runs long reads itself.",
+    )
+    read_timeout: float = Field(
+        default=30.0,
+        gt=0,
+        le=3_600,
+        description="Seconds that a read may take, without the time that it waits for its turn. After that the request"
+        " is answered with 503.",
+    )
     address_connections: int = Field(
         default=512,
         ge=0,

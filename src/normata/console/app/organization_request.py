@@ -7,8 +7,7 @@ the same checks as over HTTP.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -17,6 +16,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
+from starlette.types import Receive
 
 from normata.console.app.api_calls import (
     ApiCall,
@@ -43,12 +43,14 @@ from normata.console.return_path import safe_path
 from normata.console.texts import text
 from normata.core.changes.idempotency import Answer, KeyedRequest
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.db.transaction import TenantScope, Transaction
+from normata.core.db.transaction import TenantScope
 from normata.core.db.types import now
 from normata.core.http.caller import Caller
 from normata.core.http.change_endpoint import change, preview
+from normata.core.http.content import Content
 from normata.core.http.operation import ChangeOperation, ReadOperation
 from normata.core.http.problems import FieldFault, InvalidRequest, PreconditionFailed
+from normata.core.http.reads import Reading
 from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery, PastQuery
 from normata.core.schema.wire import encode
@@ -98,29 +100,14 @@ class OrganizationRequest(MemberRequest):
         if is_first:
             requests += self._requests(_FRAME, is_noted=False)
 
-        def work(transaction: Transaction) -> list[Any]:
-            return [operation.build(transaction, request) for operation, request in requests]
-
         operations = [operation for operation, _ in requests]
         is_own = any(operation.authority == "self" for operation in operations)
-        async with self._turn(requests):
-            answers = await self.console.services.database.read(
-                work,
-                TenantScope(
-                    readable=(self.membership.organization_id,), users=(self.person.user_id,) if is_own else ()
-                ),
-                is_long=any(operation.is_dear(request.query) for operation, request in requests),
-            )
+        scope = TenantScope(readable=(self.membership.organization_id,), users=(self.person.user_id,) if is_own else ())
+        answers: list[Any] = await self.console.services.reads.run(Reading("answers", requests, scope), self._receive())
         if is_first:
-            operations, self.saved_views = operations[: -len(_FRAME)], answers.pop()["items"]
+            self.saved_views = answers.pop()["items"]
             self.unread = answers.pop()["unread"]
-        return await self._answers(operations, answers)
-
-    def _turn(self, requests: Iterable[tuple[ReadOperation, Request]]) -> AbstractAsyncContextManager[None]:
-        """Waits for a turn if an operation is expensive; else does not wait."""
-        if not any(operation.is_dear(request.query) for operation, request in requests):
-            return nullcontext()
-        return self.console.services.long_reads.turn(self.membership.organization_id, self.person.user_id)
+        return answers
 
     def _requests(
         self, api_queries: Sequence[ApiQuery], *, is_noted: bool = True
@@ -142,13 +129,9 @@ class OrganizationRequest(MemberRequest):
     def _read_request(self, query: Any, row_id: str = "") -> Request:
         return self._request(row_id=row_id, query=query, organization_id=self.membership.organization_id)
 
-    @staticmethod
-    async def _answers(operations: Sequence[ReadOperation], answers: list[Any]) -> list[Any]:
-        """The answers in wire form. Reports are formatted on a thread, so that other requests do not wait."""
-        for number, operation in enumerate(operations):
-            if operation.formats is not None:
-                answers[number] = await asyncio.to_thread(operation.formats.present, answers[number])
-        return answers
+    def _receive(self) -> Receive | None:
+        """What says that the person has gone; null if it may still bring a form, which is read later."""
+        return self.request.receive if self.request.method == "GET" else None
 
     async def ask_one(self, api_query: ApiQuery) -> Any:
         """The answer of one operation. Raises its errors."""
@@ -334,13 +317,10 @@ class OrganizationRequest(MemberRequest):
         chosen = operation.formats.choose(read_query, b"")
         ((_, request),) = self._requests([ApiQuery(operation_id, id=row_id)])
         request = replace(request, query=read_query, format=chosen)
-        async with self._turn([(operation, request)]):
-            read = await self.console.services.database.read(
-                lambda transaction: operation.build(transaction, request),
-                TenantScope(readable=(self.membership.organization_id,)),
-                is_long=True,
-            )
-            content = await asyncio.to_thread(operation.formats.content, read, chosen)
+        scope = TenantScope(readable=(self.membership.organization_id,))
+        content: Content = await self.console.services.reads.run(
+            Reading("content", [(operation, request)], scope), self._receive()
+        )
         made = await content.representation({})
         remaining = {"content-type", "content-disposition"}
         headers = {name.decode(): value.decode("latin-1") for name, value in made.headers if name.decode() in remaining}

@@ -10,8 +10,8 @@ from typing import Literal, Protocol
 from typing_extensions import override
 
 # What a call can wait for: a thread of SQLite for reads, plans, writes or dry runs, its lock while another process has
-# it, or a connection from PostgreSQL's pool.
-WaitName = Literal["reader", "long_reader", "planner", "writer", "dry_run", "lock", "connection"]
+# it, a connection from PostgreSQL's pool, or a process for long reads.
+WaitName = Literal["reader", "long_reader", "planner", "writer", "dry_run", "lock", "connection", "read_process"]
 
 
 class WaitMonitor(Protocol):

@@ -19,6 +19,7 @@ else:
     from backports import zstd
 
 _WORTH_PACKING = 1_000  # bytes; less fits into one packet anyway
+_LARGE = 100_000  # bytes whose hash takes so long that the event loop should not wait for it
 
 
 class Representation(NamedTuple):
@@ -59,7 +60,8 @@ class Content:
         made = self.representations.get(coding)
         if made is None:
             # Compression takes milliseconds, which the event loop should not wait for.
-            made = self._pack(coding) if coding == "identity" else await asyncio.to_thread(self._pack, coding)
+            is_quick = coding == "identity" and len(self.body) < _LARGE
+            made = self._pack(coding) if is_quick else await asyncio.to_thread(self._pack, coding)
             self.representations[coding] = made
         return made
 

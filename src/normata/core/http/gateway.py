@@ -33,6 +33,7 @@ from normata.core.http.problems import (
     problem,
 )
 from normata.core.http.rate_limit import Limit, network_of
+from normata.core.http.reads import ClientGone
 from normata.core.http.responses import JsonResponse
 from normata.core.http.routing import Directory, routed_path
 from normata.core.schema.table import new_id
@@ -42,6 +43,8 @@ from normata.settings import Settings
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # Monitoring must work, even from an address that exceeds the limits, such as a proxy's.
 _WATCHED = frozenset({"/livez", "/livez/", "/readyz", "/readyz/", "/metrics", "/metrics/"})
+_CLIENT_GONE = 499  # for the log and the metrics; it is no status of HTTP, and nobody gets it
+_TOO_SLOW = "The answer took longer than this service allows. Ask for less, such as a smaller page, or retry later."
 _TOO_MANY = "This address has sent too many requests for now; wait as Retry-After says."
 _TOO_MANY_AT_A_TIME = "This address has too many requests at a time; wait as Retry-After says."
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}", re.ASCII)
@@ -169,9 +172,12 @@ class Gateway:
         """
         received = 0
         begun = 0.0
+        is_complete = False
 
         async def receive_bounded() -> Message:
-            nonlocal received, begun
+            nonlocal received, begun, is_complete
+            if is_complete:  # what comes then is the end of the connection, whenever it is
+                return await receive()
             limit = context.body_limit or self._max_body_bytes
             declared = context.headers.get(b"content-length", b"")
             if declared.isdigit() and int(declared[:20]) > limit:
@@ -187,6 +193,7 @@ class Gateway:
             except TimeoutError:
                 raise RequestTimeout from None
             received += len(message.get("body", b""))
+            is_complete = not message.get("more_body", False)
             if received > limit:
                 raise TooLarge
             return message
@@ -201,7 +208,10 @@ class Gateway:
             with suppress(OSError, ValueError):
                 request_id = context_of(scope).request_id
                 self._log.warning("database_unavailable", request_id=request_id, reason=str(error))
-            return _problem(scope, ServiceUnavailable(reason=error.reason))
+            detail = _TOO_SLOW if error.reason == "slow" else None
+            return _problem(scope, ServiceUnavailable(detail, reason=error.reason))
+        if isinstance(error, ClientGone):
+            return Response(status_code=_CLIENT_GONE)
         self._log_fault(scope, error)
         return _problem(scope, InternalError())
 

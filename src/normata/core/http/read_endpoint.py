@@ -7,20 +7,17 @@ revision.
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from email.utils import format_datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote_plus
 
 from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
-from normata.core.changes.revisions import current_revision
 from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import now
 from normata.core.http.authentication import authenticate
@@ -31,6 +28,7 @@ from normata.core.http.formats import FormatQuery, Formats
 from normata.core.http.operation import ListOperation, ReadOperation
 from normata.core.http.page_cache import Page
 from normata.core.http.problems import FieldFault, InvalidRequest
+from normata.core.http.reads import Form, Reading
 from normata.core.http.request import Request
 from normata.core.http.services import Services
 from normata.core.schema.paging import OrganizationQuery, OwnPageQuery, PastQuery, Query
@@ -63,7 +61,6 @@ class ReadEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a GET or HEAD. Raises what the operation declares."""
-        del receive  # a GET has no body
         operation, context = self._operation, context_of(scope)
         query_string = scope["query_string"]
         parsed = (self._parse_cached if _is_short(query_string) else self._parse)(query_string)
@@ -87,28 +84,30 @@ class ReadEndpoint:
             )
             if operation.formats is not None:
                 request = self._request(scope, caller, parsed.query, organization_id)
-                content = await self._in_format(operation.formats, request, context)
+                content = await self._in_format(operation.formats, request, context, receive)
                 await content.send(context.headers, send, *_memento(parsed.query))
                 return
             if parsed.key and caller.revisions[organization_id]:
-                await self._send_cached(scope, send, caller, parsed, organization_id)
+                await self._send_cached(scope, receive, send, caller, parsed)
                 return
-            page = await self._build(self._request(scope, caller, parsed.query, organization_id))
+            page = await self._build(self._request(scope, caller, parsed.query, organization_id), receive)
         await page.content.send(
             context.headers, send, *_links(scope, context, parsed.query, page), *_memento(parsed.query)
         )
 
     async def _send_cached(
-        self, scope: Scope, send: Send, caller: Caller, parsed: _ParsedQuery, organization_id: str
+        self, scope: Scope, receive: Receive, send: Send, caller: Caller, parsed: _ParsedQuery
     ) -> None:
         """Send a page from the cache, or build it and store it there."""
         services, context = self._services, context_of(scope)
+        organization_id = context.organization_id
         assert parsed.query is not None  # noqa: S101 - narrows the type
+        assert organization_id is not None  # noqa: S101 - as above
         key = f"{organization_id} {parsed.key}"
         page = services.pages.find(key, caller.revisions[organization_id])
         services.metrics.page(cached=page is not None)
         if page is None:
-            page = await self._build(self._request(scope, caller, parsed.query, organization_id))
+            page = await self._build(self._request(scope, caller, parsed.query, organization_id), receive)
         known = len(page.content.representations)
         await page.content.send(
             context.headers, send, *_links(scope, context, parsed.query, page), *_memento(parsed.query)
@@ -146,38 +145,21 @@ class ReadEndpoint:
         scope = TenantScope(readable=tuple(caller.roles), users=(caller.user_id,))
         return await self._services.database.read(work, scope, is_long=operation.is_long)
 
-    async def _build(self, request: Request) -> Page:
-        operation, organization_id = self._operation, request.organization_id
-        in_pages = isinstance(operation, ListOperation)
+    async def _build(self, request: Request, receive: Receive) -> Page:
+        page: Page = await self._read("page", request, receive)
+        return page
 
-        def work(transaction: Transaction) -> Page:
-            # From the same snapshot as the page, so that a page is never cached for another revision.
-            revision = current_revision(transaction, organization_id, operation.cached) if operation.cached else ""
-            answer = operation.build(transaction, request)
-            return Page(revision, Content(encode(answer)), answer["total"] if in_pages else None)
-
-        async with self._turn(request):
-            return await self._services.database.read(
-                work, TenantScope(readable=(organization_id,)), is_long=operation.is_dear(request.query)
-            )
-
-    async def _in_format(self, formats: Formats, request: Request, context: RequestContext) -> Content:
-        """The answer in the requested format. A report may be long, so it is built on a thread of its own."""
+    async def _in_format(
+        self, formats: Formats, request: Request, context: RequestContext, receive: Receive
+    ) -> Content:
+        """The answer in the requested format."""
         chosen = formats.choose(request.query, context.headers.get(b"accept", b""))
-        request = replace(request, format=chosen)
-        async with self._turn(request):
-            found = await self._services.database.read(
-                lambda transaction: self._operation.build(transaction, request),
-                TenantScope(readable=(request.organization_id,)),
-                is_long=True,
-            )
-            return await asyncio.to_thread(formats.content, found, chosen)
+        content: Content = await self._read("content", replace(request, format=chosen), receive)
+        return content
 
-    def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
-        """The turn of a long read; others need none."""
-        if not self._operation.is_dear(request.query):
-            return nullcontext()
-        return self._services.long_reads.turn(request.organization_id, request.caller.user_id)
+    async def _read(self, form: Form, request: Request, receive: Receive) -> Any:
+        scope = TenantScope(readable=(request.organization_id,))
+        return await self._services.reads.run(Reading(form, [(self._operation, request)], scope), receive)
 
     def _parse(self, query_string: bytes) -> _ParsedQuery:
         """Parse the query. The last value of a repeated parameter counts, except for arrays."""

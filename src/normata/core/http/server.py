@@ -41,6 +41,10 @@ _OTHER_FILES = 256  # files of a worker besides connections: database, log, libr
 _SWITCH_INTERVAL = 0.0002
 
 
+# What the module of an application may have: a function to call in each worker before that has threads.
+_BEFORE_THREADS = "before_threads"
+
+
 class AddressInUse(OSError):
     """The address is in use, or it is not one of this machine."""
 
@@ -156,11 +160,13 @@ def _load(target: str, report_ready: Connection, close: Sequence[int], port: int
     for descriptor in close:
         os.close(descriptor)
     main = multiprocessing.parent_process()
-    if main is not None:
-        threading.Thread(target=_end_with, args=(main.pid,), name="normata-main-process", daemon=True).start()
     module, _, factory = target.partition(":")
     try:
-        application = getattr(importlib.import_module(module), factory)()
+        imported = importlib.import_module(module)
+        getattr(imported, _BEFORE_THREADS, lambda: None)()
+        if main is not None:
+            threading.Thread(target=_end_with, args=(main.pid,), name="normata-main-process", daemon=True).start()
+        application = getattr(imported, factory)()
     except Exception as error:
         import structlog  # noqa: PLC0415 - the application imports and configures it, but may not have got there
 

@@ -15,6 +15,7 @@ from normata.core.http.long_reads import LongReads
 from normata.core.http.metrics import Metrics
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
+from normata.core.http.reads import Reads
 from normata.core.http.request import Means
 
 
@@ -38,4 +39,5 @@ class Services:
     in_progress: InProgress
     exclusive: Exclusive
     long_reads: LongReads
+    reads: Reads
     means: Means

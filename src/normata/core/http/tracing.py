@@ -30,6 +30,7 @@ from normata import __version__
 from normata.core.db.database import Database
 from normata.core.http.context import context_of
 from normata.core.http.metrics import METHODS
+from normata.core.http.read_processes import ReadProcesses
 from normata.core.http.telemetry import exporter
 from normata.errors import DomainError
 
@@ -69,6 +70,11 @@ class Tracing:
         database_itself: Any = database  # an attribute of an object has precedence over that of its class
         for name in ("read", "write", "look_up"):
             setattr(database_itself, name, self._traced(getattr(database, name), name, system))
+
+    def watch_processes(self, processes: ReadProcesses, system: str) -> None:
+        """Make a span of each read of a database in another process."""
+        processes_themselves: Any = processes
+        processes_themselves.read = self._traced(processes.read, "read", system)
 
     def _traced(self, call: Callable[P, Awaitable[T]], name: str, system: str) -> Callable[P, Awaitable[T]]:
         attributes = {"db.system.name": system, "db.operation.name": name}

@@ -1,0 +1,223 @@
+"""Processes in which long reads run, so that those do not hold Python's lock while others are answered.
+
+Each runs one read at a time, and ends with its connection: when its reader has gone, when it takes too long, and once
+it has been idle for a while, so that the memory of a large report comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import socket
+import traceback
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from typing import Any, NamedTuple
+
+from normata.core.db.batching import CROWDED
+from normata.core.db.monitoring import WaitMonitor, measured_wait
+from normata.core.http.fair_queue import FairQueue, QueueFull
+from normata.core.http.problems import error_type_of
+from normata.errors import Unavailable
+
+IDLE = 60.0  # seconds after which a process that has nothing to do ends
+_MOST_WAITING = 64  # of one organization
+_NICE = 5  # the requests that a worker answers come first
+_LENGTH = 8  # bytes of the length of a message
+
+Answer = Callable[[Any], Awaitable[Any]]
+
+
+class NoProcess(Exception):
+    """No process can be started, now or later."""
+
+
+class ReadProcesses:
+    """Up to ``at_once`` processes, started when they are needed with ``fork``.
+
+    Further reads wait up to ``timeout`` seconds; the organizations take turns. ``waits`` gets how long each waits.
+    """
+
+    def __init__(self, fork: Callable[[], socket.socket], at_once: int, *, timeout: float, waits: WaitMonitor) -> None:
+        self._fork = fork
+        self._queue = FairQueue(at_once, waiting=_MOST_WAITING)
+        self._timeout = timeout
+        self._waits = waits
+        self._idle: list[_Process] = []
+
+    async def read(self, organization_id: str, question: object) -> Any:
+        """The answer to a question, which another process finds. If this is cancelled, that process ends.
+
+        Raises what finding the answer raises, Unavailable, and NoProcess.
+        """
+        async with AsyncExitStack() as stack:
+            with measured_wait(self._waits):
+                try:
+                    async with asyncio.timeout(self._timeout):
+                        await stack.enter_async_context(self._queue.turn(organization_id))
+                except (QueueFull, TimeoutError):
+                    raise Unavailable(CROWDED, "crowded") from None
+            outcome = await self._outcome(question)
+        if isinstance(outcome, _Failure):
+            raise outcome.error()
+        return outcome
+
+    async def _outcome(self, question: object) -> Any:
+        """The outcome in an idle process, and if that has died meanwhile, or there is none, in a new one."""
+        process = self._take()
+        if process is not None:
+            with suppress(_Died):
+                return await self._ask(process, question)
+        try:
+            return await self._ask(await _Process.start(self._fork), question)
+        except _Died as error:
+            raise Unavailable("the process of a long read has died", "lost") from error
+
+    async def _ask(self, process: _Process, question: object) -> Any:
+        try:
+            outcome = await process.ask(question)
+        except BaseException:
+            process.close()
+            raise
+        process.end_later(self._idle)
+        return outcome
+
+    def close(self) -> None:
+        """End all processes that have nothing to do."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _take(self) -> _Process | None:
+        while self._idle:
+            process = self._idle.pop()
+            if process.is_alive:
+                return process
+            process.close()
+        return None
+
+
+class _Died(Exception):
+    """A process has ended without an answer."""
+
+
+class _Process:
+    """The connection to a process."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._end: asyncio.TimerHandle | None = None
+
+    @classmethod
+    async def start(cls, fork: Callable[[], socket.socket]) -> _Process:
+        """Start one. Raises NoProcess."""
+        try:
+            connection = fork()
+        except OSError as error:
+            raise NoProcess(str(error)) from error
+        return cls(*await asyncio.open_unix_connection(sock=connection))
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked; it then does not end by itself."""
+        if self._end is not None:
+            self._end.cancel()
+        return not self._reader.at_eof()
+
+    async def ask(self, question: object) -> Any:
+        """The outcome of a question. Raises _Died."""
+        try:
+            await _send(self._writer, question)
+            return await _receive(self._reader)
+        except (EOFError, ConnectionError) as error:
+            raise _Died from error
+
+    def end_later(self, idle: list[_Process]) -> None:
+        """Wait among ``idle`` ones for further questions, and end if none comes."""
+
+        def end() -> None:
+            idle.remove(self)
+            self.close()
+
+        idle.append(self)
+        self._end = asyncio.get_running_loop().call_later(IDLE, end)
+
+    def close(self) -> None:
+        """End it, whatever it is doing."""
+        if self._end is not None:
+            self._end.cancel()
+        self._writer.close()
+
+
+class _Failure(NamedTuple):
+    """An error, in a form that leads from one process to another whatever its class takes to be made."""
+
+    kind: type[Exception]
+    arguments: tuple[Any, ...]
+    attributes: dict[str, Any]
+
+    @classmethod
+    def of(cls, error: Exception) -> _Failure:
+        """The failure that an error is. Of one that is a fault of the program, it has the traceback as well."""
+        if error_type_of(error) is None and not isinstance(error, Unavailable):
+            error.add_note("".join(traceback.format_exception(error)))
+        failure = cls(type(error), error.args, dict(vars(error)))
+        try:
+            pickle.dumps(failure)
+        except Exception:  # it has something of the driver, which stays here
+            return cls(
+                RuntimeError,
+                (f"{type(error).__qualname__} in a long read",),
+                {"__notes__": getattr(error, "__notes__", [])},
+            )
+        return failure
+
+    def error(self) -> Exception:
+        """The error."""
+        made: Exception = self.kind.__new__(self.kind, *self.arguments)
+        vars(made).update(self.attributes)
+        return made
+
+
+def answer_questions(connection: socket.socket, answer: Answer) -> None:
+    """Answer the questions that come over a connection, one after the other, until it is closed."""
+    os.nice(_NICE)
+    asyncio.run(_answer_questions(connection, answer))
+
+
+async def _answer_questions(connection: socket.socket, answer: Answer) -> None:
+    reader, writer = await asyncio.open_unix_connection(sock=connection)
+    while True:
+        try:
+            question = await _receive(reader)
+        except (EOFError, ConnectionError):
+            return
+        gone = asyncio.create_task(reader.read(1))  # nothing comes before the answer but the end
+        outcome = asyncio.create_task(_outcome(answer, question))
+        await asyncio.wait({gone, outcome}, return_when=asyncio.FIRST_COMPLETED)
+        if gone.done():
+            os._exit(0)  # nobody waits for the answer, and a statement may take long to be interrupted
+        gone.cancel()
+        await asyncio.wait({gone})
+        await _send(writer, outcome.result())
+
+
+async def _outcome(answer: Answer, question: Any) -> Any:
+    try:
+        return await answer(question)
+    except Exception as error:
+        return _Failure.of(error)
+
+
+async def _send(writer: asyncio.StreamWriter, message: object) -> None:
+    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    writer.write(len(content).to_bytes(_LENGTH))
+    writer.write(content)
+    await writer.drain()
+
+
+async def _receive(reader: asyncio.StreamReader) -> Any:
+    """The next message. Raises EOFError."""
+    length = int.from_bytes(await reader.readexactly(_LENGTH))
+    return pickle.loads(await reader.readexactly(length))  # noqa: S301 - from a process of this program
