@@ -33,6 +33,7 @@ OTHER = {
     "organization_long_reads": "8",
     "caller_long_reads": "3",
     "long_read_processes": "1",
+    "long_read_process_after": "1.0",
     "read_timeout": "60.0",
     "address_connections": "64",
     "root_path": "/normata",

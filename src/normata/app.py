@@ -121,7 +121,7 @@ def create_app(settings: Settings | None = None) -> Service:
         in_progress=InProgress(),
         exclusive=Exclusive(),
         long_reads=long_reads,
-        reads=Reads(database, long_reads, processes, settings.read_timeout),
+        reads=Reads(database, long_reads, processes, settings.read_timeout, settings.long_read_process_after),
         means=Means(settings, signer, token_use, session_use, CachedTotals(), mailer),
     )
 

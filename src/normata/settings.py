@@ -183,6 +183,13 @@ class Settings(BaseSettings):
         description="The maximum number of processes of a worker in which long reads run. They start when they are"
         " needed, and end after a minute without use. 0 means that a worker runs long reads itself.",
     )
+    long_read_process_after: float = Field(
+        default=0.05,
+        ge=0,
+        le=60,
+        description="Seconds that a long read may take in a worker. One that has taken longer runs in a process for the"
+        " next ten minutes. 0 means that all long reads run in processes.",
+    )
     read_timeout: float = Field(
         default=30.0,
         gt=0,

@@ -45,6 +45,12 @@ class Elsewhere:
         return pickle.loads(pickle.dumps(await reading.run(self._services.database)))  # noqa: S301 - our own
 
 
+def in_processes(service: Served, processes: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All long reads run in ``processes``, also those that are known to be short."""
+    monkeypatch.setattr(service.app.services.reads, "_processes", processes)
+    monkeypatch.setattr(service.app.services.reads._slow, "_least", 0)
+
+
 @all_operations(lambda operation: isinstance(operation, ReadOperation) and operation.authority == "organization")
 def test_every_read_is_the_same_elsewhere(
     operation: Operation, shared: Served, monkeypatch: pytest.MonkeyPatch
@@ -54,7 +60,7 @@ def test_every_read_is_the_same_elsewhere(
         patched.setattr("normata.core.db.transaction.now", lambda: AFTERWARDS)
         here = wanted.send(shared.client, headers)
         patched.setattr(ReadOperation, "is_dear", lambda *_: True)
-        patched.setattr(shared.app.services.reads, "_processes", elsewhere)
+        in_processes(shared, elsewhere, patched)
         patched.setattr(shared.app.services.pages, "find", lambda *_: None)
         answer = wanted.send(shared.client, headers)
     assert elsewhere.questions == 1
@@ -123,10 +129,42 @@ def test_without_a_process_a_worker_reads_itself(shared: Served, monkeypatch: py
             raise NoProcess("no memory")
 
     reads = shared.app.services.reads
-    monkeypatch.setattr(reads, "_processes", Nowhere())
+    in_processes(shared, Nowhere(), monkeypatch)
     answer = shared.client.get(REPORT, params={"organizationId": ALPHA}, headers=shared.bearer("viewer"))
     assert answer.status_code == 200
     assert reads._processes is None
+
+
+@on_both
+def test_a_long_read_runs_in_a_process_once_it_has_taken_long(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For ten minutes, in which other reports of the organization stay with the worker."""
+    moment, taking, run = 0.0, 0.0, Reading.run
+
+    async def run_for_a_while(reading: Reading, database: Any) -> Any:
+        nonlocal moment
+        moment += taking
+        return await run(reading, database)
+
+    def questions(seconds: float, report: str = "gaps") -> int:
+        """How many have gone to processes once a report that takes some seconds is answered."""
+        nonlocal taking
+        taking, headers = seconds, instance.bearer("viewer")
+        answer = instance.client.get(f"/frameworks/fw-sun/{report}/", params={"organizationId": ALPHA}, headers=headers)
+        assert answer.status_code == 200
+        return elsewhere.questions
+
+    with served(database_url) as instance:
+        elsewhere = Elsewhere(instance)
+        reads = instance.app.services.reads
+        monkeypatch.setattr(reads, "_processes", elsewhere)
+        monkeypatch.setattr(reads._slow, "_clock", lambda: moment)
+        monkeypatch.setattr(Reading, "run", run_for_a_while)
+        assert [questions(seconds) for seconds in (0.04, 0.06, 0.04, 0.04)] == [0, 0, 1, 2]
+        assert [questions(0.04, "gaps/plan"), questions(0.04)] == [2, 3]
+        moment += 600
+        assert [questions(0.04), questions(0.04)] == [3, 3]
 
 
 def test_a_long_read_ends_when_its_client_has_gone(shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +183,7 @@ def test_a_long_read_ends_when_its_client_has_gone(shared: Served, monkeypatch: 
         return messages.pop(0)
 
     messages: list[Message] = [{"type": "http.request", "body": b""}, {"type": "http.disconnect"}]
-    monkeypatch.setattr(reads, "_processes", Lasting())
+    in_processes(shared, Lasting(), monkeypatch)
     portal = shared.client.portal
     assert portal is not None
     with pytest.raises(ClientGone):

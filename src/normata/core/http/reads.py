@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+import time
+from collections import OrderedDict
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -23,6 +25,9 @@ from normata.core.http.read_processes import NoProcess, ReadProcesses
 from normata.core.http.request import Means, Request
 from normata.core.schema.wire import encode
 from normata.errors import Unavailable
+
+_REMEMBERED = 600.0  # seconds for which a reading counts as slow; then it may have become short again
+_MOST_REMEMBERED = 10_000
 
 
 class ClientGone(Exception):
@@ -114,16 +119,23 @@ class PackedReading(NamedTuple):
 class Reads:
     """Runs readings: long ones in their turn, and in processes of their own if there are ``processes``.
 
-    A reading that takes longer than ``limit`` seconds is given up.
+    A long reading that takes no longer than ``process_after`` seconds needs no process, however long it might become. A
+    reading that takes longer than ``limit`` seconds is given up.
     """
 
     def __init__(
-        self, database: Database, long_reads: LongReads, processes: ReadProcesses | None, limit: float
+        self,
+        database: Database,
+        long_reads: LongReads,
+        processes: ReadProcesses | None,
+        limit: float,
+        process_after: float,
     ) -> None:
         self._database = database
         self._long_reads = long_reads
         self._processes = processes
         self._limit = limit
+        self._slow = _SlowReadings(process_after)
 
     async def run(self, reading: Reading, receive: Receive | None = None) -> Any:
         """What a reading answers. Raises TooManyRequests, and what :meth:`Reading.run` raises.
@@ -150,7 +162,7 @@ class Reads:
             raise Unavailable(f"a read has taken longer than {self._limit:g} s", "slow") from None
 
     async def _run_long(self, reading: Reading) -> Any:
-        if self._processes is not None:
+        if self._processes is not None and self._slow.has(reading):
             ((_, request), *_) = reading.parts
             try:
                 return await self._processes.read(request.organization_id, PackedReading.of(reading))
@@ -158,11 +170,43 @@ class Reads:
                 # It is read here, as without processes: slower for others, but answered.
                 structlog.get_logger("normata").error("read_process_missing", reason=str(error))
                 self._processes = None
-        return await reading.run(self._database)
+        with self._slow.measured(reading):
+            return await reading.run(self._database)
 
     def _turn(self, reading: Reading) -> AbstractAsyncContextManager[None]:
         ((_, request), *_) = reading.parts
         return self._long_reads.turn(request.organization_id, request.caller.user_id)
+
+
+class _SlowReadings:
+    """Which readings of which organizations have lately taken longer than ``least`` seconds; all of them for 0."""
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+        self._clock = time.monotonic
+        self._until: OrderedDict[tuple[str, ...], float] = OrderedDict()
+
+    def has(self, reading: Reading) -> bool:
+        """Whether it has."""
+        return not self._least or self._clock() < self._until.get(self._key(reading), 0)
+
+    @contextmanager
+    def measured(self, reading: Reading) -> Iterator[None]:
+        """Measure the block, which runs a reading."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            ended, key = self._clock(), self._key(reading)
+            if ended - began > self._least:
+                self._until[key] = ended + _REMEMBERED
+                self._until.move_to_end(key)
+                if len(self._until) > _MOST_REMEMBERED:
+                    self._until.popitem(last=False)
+
+    def _key(self, reading: Reading) -> tuple[str, ...]:
+        ((_, request), *_) = reading.parts
+        return request.organization_id, reading.form, *(operation.operation_id for operation, _ in reading.parts)
 
 
 async def _while_connected(call: Coroutine[Any, Any, Any], receive: Receive) -> Any:

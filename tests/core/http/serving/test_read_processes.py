@@ -34,7 +34,7 @@ def test_a_long_read_is_answered_by_a_process_of_its_own(serve: Serve, database_
             database,
             lambda unit: tokens.create(unit, email=world.USERS["viewer"], scope="read", lifetime=timedelta(hours=1)),
         )
-    server = serve()
+    server = serve(NORMATA_LONG_READ_PROCESS_AFTER="0")
     ((forking,),) = map(children, server.workers())
 
     def report(accept: str = "application/json", framework: str = "fw-sun") -> httpx2.Response:
