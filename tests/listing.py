@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from httpx2 import Response
@@ -26,6 +26,8 @@ LISTS = tuple(
     and operation.operation_id != "listCoverageChanges"  # of two moments, between which nothing happens in the world
 )
 SEARCHED = tuple(operation for operation in LISTS if "search" in operation.query.model_fields)
+
+FULLY_COUNTED = ("/controls/", "/frameworks/", "/notifications/")  # the lists of the interface, whose envelope is fixed
 
 Item = dict[str, Any]
 
@@ -68,12 +70,30 @@ class Listing:
         for number in range(1, 100):
             page = self.page(limit=5, page=number, **params)
             total = page["total"]
-            assert page == {"items": page["items"], "total": total, "page": number, "limit": 5}
+            exact = {} if self.path in FULLY_COUNTED else {"totalIsExact": True}
+            assert page == {"items": page["items"], "total": total, "page": number, "limit": 5} | exact
             assert len(page["items"]) == min(5, max(0, total - 5 * (number - 1)))
             items += page["items"]
             if not page["items"]:
                 assert len(items) == total
                 return items
+        raise AssertionError("the list does not end")
+
+    def follow(self, **params: Any) -> list[Item]:
+        """The items of all pages, by the links from each to the next, five at a time."""
+        return [item for page in self.pages(**params) for item in page["items"]]
+
+    def pages(self, **params: Any) -> Iterator[dict[str, Any]]:
+        """The pages of five items, by the links from each to the next, each asked for when the one before is used."""
+        response = self.get(**{"limit": 5} | params)
+        for number in range(1, 1_000):
+            assert response.status_code == 200, response.text[:500]
+            assert response.json()["page"] == number
+            yield cast("dict[str, Any]", response.json())
+            following = re.search(r'<([^<>]+)>; rel="next"', response.headers["link"])
+            if following is None:
+                return
+            response = self._client.get(following[1], headers=self._headers)
         raise AssertionError("the list does not end")
 
     def faults(self, **params: Any) -> list[tuple[str, str]]:

@@ -46,7 +46,6 @@ from normata.core.http.services import Services
 from normata.core.http.telemetry import require_possible
 from normata.errors import Unavailable
 from normata.events.backlog import unsealed
-from normata.events.cached_totals import CachedTotals
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.identity.last_use import LastUse, SessionUse
@@ -122,7 +121,7 @@ def create_app(settings: Settings | None = None) -> Service:
         exclusive=Exclusive(),
         long_reads=long_reads,
         reads=Reads(database, long_reads, processes, settings.read_timeout, settings.long_read_process_after),
-        means=Means(settings, signer, token_use, session_use, CachedTotals(), mailer),
+        means=Means(settings, signer, token_use, session_use, mailer),
     )
 
     for one in FORGOTTEN:
@@ -208,7 +207,7 @@ def _answer_long_reads(connection: socket.socket) -> None:
     log.configure(settings)
     # It reads one thing at a time.
     database = open_database(settings.model_copy(update={"database_pool_size": 1}), serving=True)
-    means = Means(settings, Signer(settings.event_key_file), CachedTotals())
+    means = Means(settings, Signer(settings.event_key_file))
     operations = {one.operation_id: one for one in OPERATIONS if isinstance(one, ReadOperation)}
 
     async def answer(question: PackedReading) -> Any:

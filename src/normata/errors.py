@@ -54,6 +54,25 @@ class Archived(DomainError):
     message = "The record is archived and therefore read-only; restore it before changing it."
 
 
+class PageTooDeep(DomainError):
+    """The page is beyond the first 10,000 rows, where this list has no page numbers: follow `cursor`."""
+
+    message = (
+        "Pages beyond the first 10,000 rows have no number. To go further, send as cursor what the header Link of the"
+        " page before has in its link next, or narrow the list by filters."
+    )
+
+
+class UnfitCursor(DomainError):
+    """The cursor is not one of this list, its filters and its order. The message and ``code`` say why."""
+
+    message = "is not a cursor of this list"
+
+    def __init__(self, message: str | None = None, code: str = "malformed") -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class PastUnknown(DomainError):
     """What held at a moment is not known: it is before the history begins, or to come.
 

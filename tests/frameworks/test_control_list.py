@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from normata.adoption.adoption import adopt
-from normata.frameworks.control_list import ControlQuery
+from normata.frameworks.control_query import ControlQuery
 from tests import world
 from tests.databases import change
 from tests.listing import Listing

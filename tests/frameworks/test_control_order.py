@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from normata.frameworks.control_list import ControlQuery
+from normata.frameworks.control_query import ControlQuery
 from normata.frameworks.operations import ControlPage
 from tests import world
 from tests.listing import TIMESTAMP, Item, Listing, in_order, natural

@@ -15,7 +15,7 @@ import pytest
 
 from normata.app import create_app
 from normata.core.changes.source import FaultyInput
-from normata.frameworks.control_list import ControlQuery
+from normata.frameworks.control_query import ControlQuery
 from normata.frameworks.framework_list import FrameworkQuery
 from normata.settings import Settings
 from tests import world

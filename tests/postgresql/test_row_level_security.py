@@ -15,7 +15,8 @@ from normata.core.db.transaction import NO_TENANT, NotPermitted, TenantScope, Tr
 from normata.core.db.types import now
 from normata.errors import NotFound, Unavailable
 from normata.events.model import AuditEvent
-from normata.frameworks.control_list import ControlQuery, list_controls
+from normata.frameworks.control_list import list_controls
+from normata.frameworks.control_query import ControlQuery
 from normata.frameworks.framework_list import FrameworkQuery, list_frameworks
 from normata.identity.tokens.lookup import TOKEN_LOOKUP
 from normata.notifications.inbox import NotificationQuery, list_notifications

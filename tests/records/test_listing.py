@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy import Boolean
 
 from normata.core.db.sqlite.transaction import SQLiteTransaction
+from normata.core.schema import paging
 from normata.core.schema.wire import columns
 from normata.records import listing as records_list
 from normata.records.base import Maintained, Restorable, filter_columns, text_columns
@@ -127,6 +129,7 @@ def test_every_enum_flag_and_reference_filters(kind: type[Restorable], shared: S
                     "organizationId",
                     "limit",
                     "page",
+                    "cursor",
                     "archived",
                     "search",
                     "sortColumn",
@@ -174,9 +177,11 @@ def test_since_when_it_was_changed(kind: type[Restorable], shared: Served) -> No
     assert listing.faults(updatedSince="yesterday") == [("updatedSince", "invalid")]
 
 
-@pytest.mark.parametrize("limit", ["_FEW", "_GATHERED"])
+@pytest.mark.parametrize(("module", "limit"), [(records_list, "_FEW"), (paging, "MOST_COUNTED")])
 @pytest.mark.parametrize("shared_url", ["sqlite", "postgresql"], indirect=True, scope="module")
-def test_many_are_found_as_few_are(limit: str, shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_are_found_as_few_are(
+    module: ModuleType, limit: str, shared: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Among many, rows are looked for in another way: on pages far behind, and what was changed since some time."""
     listing = shared.listing("/tasks/")
     both = {"archived": "include", "status": ["SORT_1", "SORT_2"]}
@@ -192,9 +197,13 @@ def test_many_are_found_as_few_are(limit: str, shared: Served, monkeypatch: pyte
             for more in ({"updatedSince": "2026-07-03"}, {"search": "title"}, {"type": ["SORT_0", "SORT_1"]})
         ),
     ]
-    few = [listing.walk(**query) for query in queries]
-    monkeypatch.setattr(records_list, limit, 0)
+    few = [listing.follow(**query) for query in queries]
     assert [listing.walk(**query) for query in queries] == few
+    # Everything but the first page is far behind, and more than a page is many.
+    monkeypatch.setattr(module, limit, 0 if module is records_list else 5)
+    assert [listing.follow(**query) for query in queries] == few
+    if module is records_list:
+        assert [listing.walk(**query) for query in queries] == few
     assert max(map(len, few)) > 10
     assert min(map(len, few)) > 0
 

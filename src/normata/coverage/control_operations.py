@@ -157,6 +157,7 @@ filtered by their assessments and by their effective coverage.""",
                 }
             ],
             "total": 402,
+            "totalIsExact": True,
             "page": 1,
             "limit": 5,
         },

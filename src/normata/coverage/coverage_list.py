@@ -17,13 +17,16 @@ from normata.coverage.assessments import assessed_to_wire, read_assessments
 from normata.coverage.covering import covering_matches
 from normata.coverage.exclusion import excluded_by
 from normata.coverage.staleness import is_stale
-from normata.frameworks.control_list import ControlQuery, list_controls
+from normata.frameworks.control_list import list_controls
+from normata.frameworks.control_query import ControlQuery
 from normata.frameworks.coverage_filter import CoverageFilter
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 
 
 class CoverageQuery(ControlQuery):
     """The query of the list of coverage: that of the list of controls, with more filters."""
+
+    counts_all: ClassVar[bool] = False
 
     repeated: ClassVar[tuple[str, ...]] = ("coverageStatus", "effectiveCoverageStatus")
 
@@ -111,11 +114,11 @@ def list_coverage(transaction: Transaction, query: CoverageQuery) -> dict[str, A
     covering = covering_matches(transaction, query.organization_id, lifted) if lifted else {}
     excluding = excluded_by(transaction, query.organization_id, rows)
     moment = transaction.time_of_reading()
-    items = [
+    page["items"] = [
         item | {"coveredBy": covering.get(row.id, [])} | assessed_to_wire(row, excluding.get(row.id), moment)
         for item, row in zip(page["items"], rows, strict=True)
     ]
-    return page | {"items": items}
+    return page
 
 
 def _conditions(*conditions: ColumnElement[bool] | None) -> Sequence[ColumnElement[bool]]:

@@ -141,8 +141,8 @@ def list_control_events(transaction: Transaction, control_id: str, query: PageQu
 
 def _page(transaction: Transaction, statement: Select[Any], query: PageQuery) -> dict[str, Any]:
     own = statement.where(_EVENT.c.organization_id == query.organization_id)
-    rows, total = fetch_page(transaction, own, [_EVENT.c.at.desc(), _EVENT.c.id.desc()], query)
-    return envelope([event_wire(row) for row in rows], total, query)
+    found = fetch_page(transaction, own, [_EVENT.c.at.desc(), _EVENT.c.id.desc()], query)
+    return envelope([event_wire(row) for row in found.rows], found, query)
 
 
 def event_wire(row: Any) -> dict[str, Any]:

@@ -107,7 +107,7 @@ _ASSESSED = _EVENT | {
     "before": {"coverageStatus": "NONE", "note": None},
     "after": {"coverageStatus": "FULL", "note": "Everybody signs for what they give back."},
 }
-_PAGE = {"items": [_EVENT], "total": 1, "page": 1, "limit": 100}
+_PAGE = {"items": [_EVENT], "total": 1, "totalIsExact": True, "page": 1, "limit": 100}
 
 _ROOT = "b137985ff484fb600db93107c77b0365c80d78f5b429ded0fd97361d077999eb"
 _NOTE = (

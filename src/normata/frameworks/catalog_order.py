@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import ColumnElement, Select, String, and_, cast, func, select
 
@@ -28,51 +28,81 @@ class SortedQuery(Protocol):
         """The number of rows before the page; null for a page that cannot exist."""
 
 
-def part(query: SortedQuery, total: int) -> tuple[int, int]:
-    """The first and last row of the page in catalog order, counted from the end for descending order."""
-    start = total if query.offset is None else min(query.offset, total)
-    stop = min(start + query.limit, total)
-    return (total - stop, total - start) if query.sort_direction == "desc" else (start, stop)
+class Stretch(NamedTuple):
+    """The positions of a framework's controls, from the first to the last one, that a page can show."""
+
+    framework_id: str
+    first: int
+    last: int
+    is_all: bool = True
+
+    @property
+    def length(self) -> int:
+        """The number of positions."""
+        return self.last - self.first + 1
 
 
-def spans(frameworks: Iterable[tuple[str, int]], start: int, stop: int) -> Iterator[tuple[str, int, int]]:
-    """The positions (framework, first, last) of the rows from ``start`` up to ``stop``.
+class OnPage(NamedTuple):
+    """The positions on a page by framework, the total of the list, and whether there is a next page."""
 
-    ``frameworks`` has each framework with the number of its controls, in the order of the list.
+    positions: Mapping[str, Sequence[int]]
+    total: int
+    has_next: bool
+
+
+def part(query: SortedQuery, left: int) -> tuple[int, int, bool]:
+    """The first row of the page and the row behind it, of so many that are ``left``, and whether there is a next page.
+
+    They are in catalog order, and counted from the end for descending order.
     """
-    for framework_id, controls in frameworks:
-        first, last = max(start, 0), min(stop, controls) - 1
+    start = left if query.offset is None else min(query.offset, left)
+    stop = min(start + query.limit, left)
+    return *((left - stop, left - start) if query.sort_direction == "desc" else (start, stop)), stop < left
+
+
+def spans(stretches: Iterable[Stretch], start: int, stop: int) -> Iterator[Stretch]:
+    """The positions of the rows from ``start`` up to ``stop``, of ``stretches`` in the order of the list."""
+    for one in stretches:
+        first, last = max(start, 0), min(stop, one.length) - 1
         if first <= last:
-            yield framework_id, first, last
-        start -= controls
-        stop -= controls
+            yield Stretch(one.framework_id, one.first + first, one.first + last)
+        start -= one.length
+        stop -= one.length
 
 
 def matching_positions(
     transaction: Transaction,
-    framework_ids: Sequence[str],
+    stretches: Sequence[Stretch],
     query: SortedQuery,
     found: Select[Any],
     parameters: Parameters = NO_PARAMETERS,
-) -> tuple[dict[str, list[int]], int]:
-    """The positions on the page, by framework, of the controls that are ``found``, and their total.
+) -> OnPage:
+    """The positions on the page of the controls that are ``found``.
 
-    ``found`` is a selection of :data:`PLACES`. The database must read every control anyway. So it returns the positions
-    of all that it finds, as a text for each framework: sorting and counting them would take longer than sending them.
+    ``found`` is a selection of :data:`PLACES`, ``stretches`` what the page can show of them. The database must read
+    every control anyway. So it returns the positions of all that it finds, as a text for each framework: sorting and
+    counting them would take longer than sending them.
     """
-    rows = transaction.rows(found.where(Control.framework_id.in_(framework_ids)), parameters)
-    by_framework = {row.framework_id: row for row in rows}
-    total = sum(row.count for row in rows)
-    start, stop = part(query, total)
+    rows = transaction.rows(found, parameters)
+    places = {row.framework_id: row.places for row in rows}
+    counts = {row.framework_id: row.count for row in rows}
+    for one in stretches:
+        if not one.is_all and one.framework_id in places:
+            counts[one.framework_id] = len(_positions(places, one))
+    start, stop, has_next = part(query, sum(counts.get(one.framework_id, 0) for one in stretches))
     wanted: dict[str, list[int]] = {}
-    for framework_id in framework_ids:
-        count = by_framework[framework_id].count if framework_id in by_framework else 0
+    for one in stretches:
+        count = counts.get(one.framework_id, 0)
         if max(start, 0) < min(stop, count):
-            there = sorted(map(int, by_framework[framework_id].places.split(",")))
-            wanted[framework_id] = there[max(start, 0) : stop]
+            wanted[one.framework_id] = _positions(places, one)[max(start, 0) : stop]
         start -= count
         stop -= count
-    return wanted, total
+    return OnPage(wanted, sum(row.count for row in rows), has_next)
+
+
+def _positions(places: Mapping[str, str], stretch: Stretch) -> list[int]:
+    found = sorted(map(int, places[stretch.framework_id].split(",")))
+    return found if stretch.is_all else [place for place in found if stretch.first <= place <= stretch.last]
 
 
 def searched(search: str) -> ColumnElement[bool]:

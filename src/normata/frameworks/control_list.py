@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any
 
-from pydantic import Field
 from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, func, literal, or_, select
 from sqlalchemy.orm import aliased
 from sqlalchemy.sql.visitors import iterate
-from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
-from normata.core.schema.paging import PastPageQuery, Search, SortDirection, envelope, fetch_page, matching, ordered
+from normata.core.schema.cursors import LONGEST_KEY, SortKeys
+from normata.core.schema.paging import (
+    Counted,
+    Found,
+    envelope,
+    fetch_page,
+    matching,
+    ordered,
+)
 from normata.core.schema.wire import listed_columns, wire_names
 from normata.errors import NotFound
-from normata.frameworks.baselines import BASELINE_FILTER, in_baseline_named
-from normata.frameworks.catalog_order import PLACES, matching_positions, part, searched, spans
+from normata.frameworks.catalog_order import PLACES, OnPage, Stretch, matching_positions, part, searched, spans
+from normata.frameworks.control_query import ControlQuery
 from normata.frameworks.counting import match_counts
-from normata.frameworks.coverage_filter import CoverageFilter, first_positions
+from normata.frameworks.coverage_filter import first_positions
 from normata.frameworks.model import (
     Control as ControlTable,
 )
@@ -35,69 +40,6 @@ from normata.frameworks.model import (
 )
 
 
-class ControlQuery(PastPageQuery):
-    """The query of the list of controls."""
-
-    repeated: ClassVar[tuple[str, ...]] = ()  # parameters that may be repeated, by their names on the wire
-
-    sort_column: Annotated[
-        Literal[
-            "identifier",
-            "name",
-            "slug",
-            "type",
-            "framework",
-            "isMandatory",
-            "coverageStatus",
-            "effectiveCoverageStatus",
-            "createdAt",
-            "updatedAt",
-        ]
-        | None,
-        Field(description="What to sort by; unless said, by the framework's identifier and then in catalog order."),
-    ] = None
-    sort_direction: SortDirection | None = None
-    search: Search | None = None
-    frameworks: Annotated[
-        list[str] | None,
-        Field(
-            description="Only controls of these adopted frameworks: ids, slugs or identifiers, as a repeated parameter,"
-            " as `frameworks[]`, `frameworks[0]`… or separated by commas. What matches nothing selects nothing."
-        ),
-    ] = None
-
-    baseline: Annotated[str | None, Field(description=BASELINE_FILTER)] = None
-
-    @classmethod
-    @override
-    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query, with all encodings of the array combined."""
-        arrays = {name: [value for key, value in pairs if key == name] for name in cls.repeated}
-        named = [value for name, value in pairs if re.fullmatch(r"frameworks(\[\d*\])?", name)]
-        arrays["frameworks"] = named
-        return cls.model_validate(dict(pairs) | {name: values for name, values in arrays.items() if values})
-
-    @property
-    def selected_frameworks(self) -> set[str]:
-        """The selected frameworks; empty without a filter. An entry with commas may be one identifier or several."""
-        return {
-            entry.strip()
-            for value in self.frameworks or ()
-            for entry in (value, *value.split(","))
-            if entry.strip(" ,")
-        }
-
-    @property
-    def conditions(self) -> Sequence[ColumnElement[bool]]:
-        """Further conditions on the controls, their assessments and their effective coverage."""
-        return () if self.baseline is None else (in_baseline_named(self.baseline),)
-
-    @property
-    def coverage_filter(self) -> CoverageFilter | None:
-        """The same as a coverage filter if it concerns only assessments and coverage; else null."""
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class _Adopted:
     """A framework that the organization has adopted; ``reference`` is its form in the matches of its controls."""
@@ -105,6 +47,7 @@ class _Adopted:
     id: str
     slug: str
     identifier: str
+    identifier_key: str
     controls: int
     reference: dict[str, Any]
     detailed: dict[str, Any]
@@ -115,6 +58,7 @@ _ADOPTED = (
         Framework.id,
         Framework.slug,
         Framework.identifier,
+        Framework.identifier_key,
         Framework.control_count,
         Framework.name,
         Framework.identifier_color,
@@ -181,6 +125,16 @@ _CHILDREN = (
     .order_by(ControlTable.position, ControlTable.id)
 )
 
+_POSITION = select(ControlTable.position).where(
+    ControlTable.id == bindparam("control"), ControlTable.framework_id == bindparam("framework")
+)
+_CATALOG_KEYS = SortKeys(
+    (
+        *(Framework.identifier_key.expression, Framework.id.expression),
+        *(ControlTable.id.expression, ControlTable.position.expression),
+    )
+)
+
 _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
     "identifier": (ControlTable.identifier_key.expression,),
     "name": (ControlTable.name_key.expression,),
@@ -209,17 +163,15 @@ def list_controls(transaction: Transaction, query: ControlQuery) -> dict[str, An
         if not selected or not selected.isdisjoint((framework.id, framework.slug, framework.identifier))
     ]
     if query.sort_column:
-        rows, total = _sorted_rows(transaction, chosen, query)
-    elif query.search or query.conditions:
-        rows, total = _found_in_catalog_order(transaction, chosen, query)
+        found = _sorted_rows(transaction, chosen, query)
     else:
-        rows, total = _rows_in_catalog_order(transaction, chosen, query)
-    ids = [row[0] for row in rows]
+        found = _in_catalog_order(transaction, chosen, _stretches(transaction, chosen, query), query)
+    ids = [row[0] for row in found.rows]
     if not ids:
-        return envelope([], total, query)
+        return envelope([], found, query)
     matches, children = _matches(transaction, query.organization_id, adopted, ids), _children(transaction, ids)
-    items = [_item(row, adopted, matches.get(row[0], []), children.get(row[0], [])) for row in rows]
-    return envelope(items, total, query)
+    items = [_item(row, adopted, matches.get(row[0], []), children.get(row[0], [])) for row in found.rows]
+    return envelope(items, found, query)
 
 
 def one_control(transaction: Transaction, organization_id: str, control_id: str) -> dict[str, Any]:
@@ -237,59 +189,89 @@ def _adopted_frameworks(transaction: Transaction, organization_id: str) -> dict[
     """The frameworks that the organization has adopted, by their ids, in the order of lists."""
     adopted = {}
     for row in transaction.rows(_ADOPTED, {"organization": organization_id}):
-        framework_id, slug, identifier, controls, name, color, version, is_centralized = row
+        framework_id, slug, identifier, key, controls, name, color, version, is_centralized = row
         reference = {"id": framework_id, "name": name, "identifier": identifier, "identifierColor": color}
         detailed = reference | {"version": version, "isCentralized": is_centralized}
-        adopted[framework_id] = _Adopted(framework_id, slug, identifier, controls, reference, detailed)
+        adopted[framework_id] = _Adopted(framework_id, slug, identifier, key, controls, reference, detailed)
     return adopted
 
 
-def _rows_in_catalog_order(
-    transaction: Transaction, chosen: Sequence[_Adopted], query: ControlQuery
-) -> tuple[Sequence[Any], int]:
-    """The rows of the page, found by their positions, without sorting, skipping or counting."""
-    total = sum(framework.controls for framework in chosen)
-    places = list(spans([(framework.id, framework.controls) for framework in chosen], *part(query, total)))
-    if not places:
-        return [], total
-    found = transaction.rows(
-        _rows_in_spans(len(places)),
-        {"organization": query.organization_id}
-        | {f"framework_{number}": framework_id for number, (framework_id, _, _) in enumerate(places)}
-        | {f"first_{number}": first for number, (_, first, _) in enumerate(places)}
-        | {f"last_{number}": last for number, (_, _, last) in enumerate(places)},
-    )
-    return _in_catalog_order(found, [framework_id for framework_id, _, _ in places], query), total
+def _stretches(transaction: Transaction, chosen: Sequence[_Adopted], query: ControlQuery) -> list[Stretch]:
+    """The positions that the page can show: all, or with a cursor those after the last control of the page before.
+
+    That control is looked up by its id, because positions move when controls are added before it. Raises UnfitCursor.
+    """
+    whole = [Stretch(framework.id, 0, framework.controls - 1) for framework in chosen]
+    if query.start is None:
+        return whole
+    _CATALOG_KEYS.check(query.start.keys)
+    key, of_last, last_id, position = query.start.keys
+    moved = transaction.scalar(_POSITION, {"control": last_id, "framework": of_last})
+    position = position if moved is None else moved
+    last = next((_rank(framework) for framework in chosen if framework.id == of_last), (key, of_last))
+    backwards = query.sort_direction == "desc"
+    stretches = []
+    for framework, stretch in zip(chosen, whole, strict=True):
+        if framework.id == of_last:
+            first, end = (0, position - 1) if backwards else (position + 1, stretch.last)
+            stretch = Stretch(framework.id, first, end, is_all=False)  # noqa: PLW2901 - a part of it
+        elif (_rank(framework) < last) is not backwards:
+            continue
+        if stretch.length > 0:
+            stretches.append(stretch)
+    return stretches
 
 
-def _found_in_catalog_order(
-    transaction: Transaction, chosen: Sequence[_Adopted], query: ControlQuery
-) -> tuple[Sequence[Any], int]:
-    """The rows of the page, with a search and filters."""
+def _rank(framework: _Adopted) -> tuple[str, str]:
+    return framework.identifier_key[:LONGEST_KEY], framework.id
+
+
+def _in_catalog_order(
+    transaction: Transaction, chosen: Sequence[_Adopted], stretches: Sequence[Stretch], query: ControlQuery
+) -> Found:
+    """The page in catalog order, found by positions."""
     parameters: dict[str, Any] = {"organization": query.organization_id}
-    ids = [framework.id for framework in chosen]
-    early = query.coverage_filter and first_positions(
-        transaction, ids, query.organization_id, query, query.coverage_filter
-    )
-    if early:
-        wanted, total = early
-    else:
-        found: Select[Any] = _joined(PLACES, query.conditions)
-        if query.search:
-            found = found.where(searched(query.search))
-        wanted, total = matching_positions(transaction, ids, query, found, parameters)
-    if not wanted:
-        return [], total
-    for number, (framework_id, places) in enumerate(wanted.items()):
-        parameters |= {f"framework_{number}": framework_id, f"places_{number}": places}
-    rows = transaction.rows(_rows_at_places(len(wanted)), parameters)
-    return _in_catalog_order(rows, list(wanted), query), total
-
-
-def _in_catalog_order(rows: Sequence[Any], frameworks: Sequence[str], query: ControlQuery) -> list[Any]:
+    if query.search or query.conditions:
+        on_page = _found_positions(transaction, chosen, stretches, query)
+        for number, (framework_id, places) in enumerate(on_page.positions.items()):
+            parameters |= {f"framework_{number}": framework_id, f"places_{number}": places}
+        rows_of, frameworks = _rows_at_places, list(on_page.positions)
+        total, has_next = on_page.total, on_page.has_next
+    else:  # without sorting, skipping or counting
+        start, stop, has_next = part(query, sum(one.length for one in stretches))
+        shown = list(spans(stretches, start, stop))
+        for number, one in enumerate(shown):
+            parameters |= {f"framework_{number}": one.framework_id}
+            parameters |= {f"first_{number}": one.first, f"last_{number}": one.last}
+        rows_of, frameworks = _rows_in_spans, [one.framework_id for one in shown]
+        total = sum(framework.controls for framework in chosen)
+    if not frameworks:
+        return Found((), total)
     rank = {framework_id: number for number, framework_id in enumerate(frameworks)}
     backwards = query.sort_direction == "desc"
-    return sorted(rows, key=lambda row: (rank[row.framework_id], row.position), reverse=backwards)
+    found = transaction.rows(rows_of(len(frameworks)), parameters)
+    rows = sorted(found, key=lambda row: (rank[row.framework_id], row.position), reverse=backwards)
+    if not rows or not has_next:
+        return Found(rows, total)
+    last = rows[-1]
+    (key,) = (_rank(framework)[0] for framework in chosen if framework.id == last.framework_id)
+    return Found(rows, total, next=query.next_cursor((key, last.framework_id, last.id, last.position)))
+
+
+def _found_positions(
+    transaction: Transaction, chosen: Sequence[_Adopted], stretches: Sequence[Stretch], query: ControlQuery
+) -> OnPage:
+    """The positions of the page, with a search and filters."""
+    early = query.coverage_filter and first_positions(
+        transaction, stretches, query.organization_id, query, query.coverage_filter
+    )
+    if early:
+        return early
+    found: Select[Any] = _joined(PLACES, query.conditions)
+    if query.search:
+        found = found.where(searched(query.search))
+    found = found.where(ControlTable.framework_id.in_([framework.id for framework in chosen]))
+    return matching_positions(transaction, stretches, query, found, {"organization": query.organization_id})
 
 
 @cache
@@ -322,9 +304,7 @@ def _rows_in_spans(count: int) -> Select[Any]:
     )
 
 
-def _sorted_rows(
-    transaction: Transaction, chosen: Sequence[_Adopted], query: ControlQuery
-) -> tuple[Sequence[Any], int]:
+def _sorted_rows(transaction: Transaction, chosen: Sequence[_Adopted], query: ControlQuery) -> Found:
     """The rows of the page of all controls, searched and sorted by the database: first their ids, then the rest.
 
     So it sorts only keys, and joins the rest to one page instead of all rows.
@@ -332,16 +312,17 @@ def _sorted_rows(
     statement = select(ControlTable.id).where(ControlTable.framework_id.in_([framework.id for framework in chosen]))
     if query.sort_column == "framework":
         statement = statement.join(Framework, Framework.id == ControlTable.framework_id)
-    total = None if query.search or query.conditions else sum(framework.controls for framework in chosen)
+    is_whole = not query.search and not query.conditions
+    counted = Counted(sum(framework.controls for framework in chosen)) if is_whole else None
     if query.search:
         statement = statement.where(matching(ControlTable.search_text.expression, query.search))
     statement = _joined(statement, query.conditions, _SORT_KEYS[query.sort_column])
     order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=ControlTable.id.expression)
     parameters = {"organization": query.organization_id}
-    page, total = fetch_page(transaction, statement, order, query, parameters, total=total, scans=True)
-    place = {row.id: number for number, row in enumerate(page)}
+    page = fetch_page(transaction, statement, order, query, parameters, counted=counted, scans=True)
+    place = {row.id: number for number, row in enumerate(page.rows)}
     found = transaction.rows(_ROWS_BY_ID, parameters | {"ids": list(place)}) if place else ()
-    return sorted(found, key=lambda row: place[row[0]]), total
+    return replace(page, rows=sorted(found, key=lambda row: place[row[0]]))
 
 
 def _joined(statement: Any, conditions: Sequence[ColumnElement[bool]], keys: Sequence[ColumnElement[Any]] = ()) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, cast
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, func, select, union_all
 
 from normata.core.db.transaction import Transaction
-from normata.frameworks.catalog_order import SortedQuery
+from normata.frameworks.catalog_order import OnPage, SortedQuery, Stretch
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 
 _FARTHEST = 1_000  # controls up to the end of the page; beyond it, filter all controls
@@ -42,36 +42,42 @@ class CoverageFilter:
 
 def first_positions(
     transaction: Transaction,
-    framework_ids: Sequence[str],
+    stretches: Sequence[Stretch],
     organization_id: str,
     query: SortedQuery,
     coverage_filter: CoverageFilter,
-) -> tuple[dict[str, list[int]], int] | None:
+) -> OnPage | None:
     """The result of :func:`normata.frameworks.catalog_order.matching_positions`; null if that function is not slower.
 
-    ``framework_ids`` are all that the organization has adopted: effective coverage is that of their controls. It takes
-    two statements, or one if the page is empty.
+    ``stretches`` are what the page can show of all frameworks that the organization has adopted: effective coverage is
+    that of their controls. It takes two statements, or one if the page is empty.
     """
     if query.offset is None or query.offset + query.limit > _FARTHEST or query.sort_direction == "desc":
         return None
     total = _count(transaction, organization_id, coverage_filter)
-    most = query.offset + query.limit
-    if total <= query.offset:
-        return {}, total
+    if total <= query.offset or not stretches:
+        return OnPage({}, total, has_next=False)
+    end = query.offset + query.limit
     if total <= _FEW:
         rows = transaction.rows(_all_positions(coverage_filter), {"organization": organization_id})
     else:
-        parameters: dict[str, Any] = {"organization": organization_id, "most": most}
-        parameters |= {f"framework_{number}": framework_id for number, framework_id in enumerate(framework_ids)}
-        rows = transaction.rows(_first_positions(len(framework_ids), coverage_filter), parameters)
+        parameters: dict[str, Any] = {"organization": organization_id, "most": end + 1}
+        parameters |= {f"framework_{number}": one.framework_id for number, one in enumerate(stretches)}
+        parameters |= {f"first_{number}": one.first for number, one in enumerate(stretches)}
+        rows = transaction.rows(_first_positions(len(stretches), coverage_filter), parameters)
     found: defaultdict[str, list[int]] = defaultdict(list)
     for framework_id, position in rows:
         found[framework_id].append(position)
-    places = [(framework_id, position) for framework_id in framework_ids for position in sorted(found[framework_id])]
+    places = [
+        (one.framework_id, position)
+        for one in stretches
+        for position in sorted(found[one.framework_id])
+        if position >= one.first
+    ]
     wanted: defaultdict[str, list[int]] = defaultdict(list)
-    for framework_id, position in places[query.offset : most]:
+    for framework_id, position in places[query.offset : end]:
         wanted[framework_id].append(position)
-    return wanted, total
+    return OnPage(wanted, total, has_next=len(places) > end)
 
 
 def _count(transaction: Transaction, organization_id: str, coverage_filter: CoverageFilter) -> int:
@@ -109,18 +115,19 @@ def _all_positions(coverage_filter: CoverageFilter) -> Any:
 def _first_positions(frameworks: int, coverage_filter: CoverageFilter) -> Any:
     """The first positions of each framework that match the filter."""
     return union_all(
-        *(
-            select(_of_one(f"framework_{number}", coverage_filter).subquery(f"of_{number}"))
-            for number in range(frameworks)
-        )
+        *(select(_of_one(number, coverage_filter).subquery(f"of_{number}")) for number in range(frameworks))
     )
 
 
-def _of_one(framework: str, coverage_filter: CoverageFilter) -> Any:
+def _of_one(number: int, coverage_filter: CoverageFilter) -> Any:
     statement: Any = (
         select(Control.framework_id, Control.position)
         .join(EffectiveCoverage, and_(EffectiveCoverage.control_id == Control.id, _of_organization))
-        .where(Control.framework_id == bindparam(framework), *coverage_filter.following)
+        .where(
+            Control.framework_id == bindparam(f"framework_{number}"),
+            Control.position >= bindparam(f"first_{number}"),
+            *coverage_filter.following,
+        )
         .order_by(Control.position)
         .limit(bindparam("most"))
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
-from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, select
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, select, type_coerce
 
 from normata.core.db.transaction import Transaction
+from normata.core.db.types import UtcTimestamp
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import (
     PastPageQuery,
@@ -53,6 +54,8 @@ class Framework(wire(FrameworkTable)):  # type: ignore[misc] # the base class is
 class FrameworkQuery(PastPageQuery):
     """The query of the list of frameworks."""
 
+    counts_all: ClassVar[bool] = True
+
     include_user_defined: Annotated[
         QueryFlag, Field(description="Whether the organization's own frameworks are listed, too.")
     ] = True
@@ -83,7 +86,8 @@ _SORT_KEYS: dict[str | None, Sequence[ColumnElement[Any]]] = {
     "slug": (FrameworkTable.slug_key.expression,),
     "version": (FrameworkTable.version_key.expression,),
     "controls": (FrameworkTable.control_count.expression,),
-    "adoptedAt": (FrameworkAdoption.adopted_at.expression,),
+    # Null where it is not adopted, which `ordered` does not see from the column.
+    "adoptedAt": (type_coerce(FrameworkAdoption.adopted_at, UtcTimestamp()),),
     "publishedAt": (FrameworkTable.published_at.expression,),
     "createdAt": (FrameworkTable.created_at.expression,),
     "updatedAt": (FrameworkTable.updated_at.expression,),
@@ -100,8 +104,8 @@ def list_frameworks(transaction: Transaction, query: FrameworkQuery) -> dict[str
     if query.search:
         statement = statement.where(matching(FrameworkTable.search_text.expression, query.search))
     order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=FrameworkTable.id.expression)
-    rows, total = fetch_page(transaction, statement, order, query)
-    return envelope([_item(row) for row in rows], total, query)
+    found = fetch_page(transaction, statement, order, query)
+    return envelope([_item(row) for row in found.rows], found, query)
 
 
 def one_framework(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Any]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from normata.core.http.operation import ListOperation, Operation
-from normata.core.schema.paging import Page
-from normata.frameworks import control_list, control_wire, framework_list
+from normata.core.schema.paging import FullyCountedPage
+from normata.frameworks import control_list, control_query, control_wire, framework_list
 
 
-class ControlPage(Page[control_wire.Control]):
+class ControlPage(FullyCountedPage[control_wire.Control]):
     """A page of controls."""
 
 
-class FrameworkPage(Page[framework_list.Framework]):
+class FrameworkPage(FullyCountedPage[framework_list.Framework]):
     """A page of frameworks."""
 
 
@@ -117,7 +117,7 @@ is always current: the next response includes every change of an assessment, a m
 
 By default, controls are sorted by the identifier of their framework and then in catalog order. Identifiers sort
 naturally: A.5.2 before A.5.10. Every order ends with the id, so pages never overlap.""",
-        query=control_list.ControlQuery,
+        query=control_query.ControlQuery,
         build=lambda transaction, request: control_list.list_controls(transaction, request.query),
         cached="controls",
         answer=ControlPage,

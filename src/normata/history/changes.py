@@ -13,7 +13,7 @@ from sqlalchemy.orm import aliased
 from normata.core.db.transaction import Transaction, batches
 from normata.core.db.types import UtcTimestamp
 from normata.core.schema.fields import CoverageStatus, Timestamp
-from normata.core.schema.paging import PageQuery, envelope
+from normata.core.schema.paging import Counted, PageQuery, envelope, fetch_page
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
 from normata.events.history import event_wire
@@ -78,10 +78,9 @@ def coverage_changes(transaction: Transaction, query: ChangesQuery) -> dict[str,
     """
     _, start, end = known_span(transaction, query, transaction.time_of_reading(), thirty_days_before)
     key = {"organization": query.organization_id, "start": start, "end": end}
-    offset = query.offset
-    total = int(transaction.scalar(_COUNT, key) or 0)
-    rows = [] if offset is None else transaction.rows(_PAGE, key | {"limit": query.limit, "offset": offset})
-    moments = _moments(transaction, key, [row.id for row in rows])
+    counted = Counted(int(transaction.scalar(_COUNT, key) or 0))
+    found = fetch_page(transaction, _ROWS, _ORDER, query, key, counted=counted)
+    moments = _moments(transaction, key, [row.id for row in found.rows])
     events = _events(transaction, query.organization_id, {one for found in moments.values() for one in found})
     return envelope(
         [
@@ -99,9 +98,9 @@ def coverage_changes(transaction: Transaction, query: ChangesQuery) -> dict[str,
                 "changedAt": moments[row.id],
                 "events": [event for moment in moments[row.id] for event in events[moment]],
             }
-            for row in rows
+            for row in found.rows
         ],
-        total,
+        found,
         query,
     )
 
@@ -157,7 +156,7 @@ _last = (
     .correlate(_changed)
     .scalar_subquery()
 )
-_PAGE = (
+_ROWS = (
     select(
         _changed.c.control_id.label("id"),
         func.coalesce(_CONTROL.c.identifier, _gone.c.identifier, _changed.c.control_id).label("identifier"),
@@ -172,10 +171,8 @@ _PAGE = (
     .outerjoin(_CONTROL, _CONTROL.c.id == _changed.c.control_id)
     .outerjoin(_gone, and_(_CONTROL.c.id.is_(None), _gone.c.id == _changed.c.control_id, _gone.c.valid_to == _last))
     .outerjoin(_FRAMEWORK, _FRAMEWORK.c.id == func.coalesce(_CONTROL.c.framework_id, _gone.c.framework_id))
-    .order_by(_FRAMEWORK.c.identifier_key, _CONTROL.c.position, _changed.c.control_id)
-    .limit(bindparam("limit"))
-    .offset(bindparam("offset"))
 )
+_ORDER = (_FRAMEWORK.c.identifier_key.nulls_last(), _CONTROL.c.position.nulls_last(), _changed.c.control_id)
 _ENTRIES = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.valid_from, _EFFECTIVE.c.valid_to).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION,
     _EFFECTIVE.c.control_id.in_(bindparam("ids", expanding=True)),

@@ -162,6 +162,7 @@ in between, and the organization's events that made it so.""",
                 }
             ],
             "total": 1,
+            "totalIsExact": True,
             "page": 1,
             "limit": 100,
         },

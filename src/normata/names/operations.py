@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
-from normata.core.http.operation import Operation, ReadOperation
+from normata.core.http.operation import ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
 from normata.core.schema.naming import Name, NameQuery, Naming, list_names
 from normata.core.schema.paging import OrganizationQuery, Page
@@ -102,8 +102,7 @@ The kinds of records, each with its path, its name, and the number of its live a
         answer_description="The kinds.",
         example={"items": [{"kind": "record-categories", "name": "record categories", "live": 9, "archived": 1}]},
     ),
-    # No ListOperation: clients ask for ids or a few words, so the pages need no links.
-    ReadOperation(
+    ListOperation(
         path="/names/",
         operation_id="listNames",
         tag="Records",
@@ -126,6 +125,7 @@ Records and frameworks are sorted by name, controls and assessments in catalog o
                 }
             ],
             "total": 1,
+            "totalIsExact": True,
             "page": 1,
             "limit": 100,
         },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -24,8 +23,9 @@ from sqlalchemy import (
 
 from normata.core.db.transaction import Transaction
 from normata.core.http.roles import AUDITOR
+from normata.core.schema.cursors import SortKeys
 from normata.core.schema.naming import NameQuery, Naming, name_of
-from normata.core.schema.paging import envelope
+from normata.core.schema.paging import Counted, envelope, found_of
 from normata.core.schema.table import sql_table
 from normata.core.schema.text import fold
 from normata.core.schema.wire import Wire
@@ -166,10 +166,13 @@ def _page(transaction: Transaction, statement: Select[Any], query: NameQuery) ->
     rows = transaction.rows(statement, {"organization": query.organization_id})
     words = fold(query.search or "").split()
     found = [row for row in rows if _matches(row, query) and all(word in _texts(row) for word in words)]
-    start = min(query.offset or 0, len(found)) if query.offset is not None else len(found)
-    page: Sequence[Any] = found[start : start + query.limit]
-    items = [name_of({"id": row.id, "label": row.name, "is_live": row.removed_at is None}) for row in page]
-    return envelope(items, len(found), query)
+    left = found[query.offset or 0 :]
+    if query.start is not None:
+        _KEYS.check(query.start.keys)
+        left = [row for row in found if (row.key_0, row.key_1) > query.start.keys]
+    page = found_of(left[: query.limit + 1], _KEYS, Counted(len(found)), query)
+    items = [name_of({"id": row.id, "label": row.name, "is_live": row.removed_at is None}) for row in page.rows]
+    return envelope(items, page, query)
 
 
 def _matches(row: Any, query: NameQuery) -> bool:
@@ -182,12 +185,13 @@ def _texts(row: Any) -> str:
 
 def _named_by(row_id: ColumnElement[Any]) -> Select[Any]:
     return (
-        select(row_id.label("id"), _USER.name, _USER.email, _MEMBER.removed_at)
+        select(row_id.label("id"), _USER.name, _USER.email, _MEMBER.removed_at, *_KEYS.columns)
         .join(User, _USER.id == _MEMBER.user_id)
         .where(_MEMBER.organization_id == _ORGANIZATION)
-        .order_by(_USER.name, _MEMBER.id)
+        .order_by(*_KEYS.order)
     )
 
 
+_KEYS = SortKeys((_USER.name, _MEMBER.id))
 _OF_MEMBERS, _OF_USERS = _named_by(_MEMBER.id), _named_by(_USER.id)
 _OF_PEOPLE = _OF_MEMBERS.where(_USER.organization_id.is_(None), _MEMBER.role != AUDITOR)

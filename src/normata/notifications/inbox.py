@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 from sqlalchemy import bindparam, func, select
@@ -45,6 +45,8 @@ class UnreadCount(Wire):
 class NotificationQuery(PageQuery):
     """The query of the list of notifications."""
 
+    counts_all: ClassVar[bool] = True
+
     unread_only: Annotated[QueryFlag, Field(description="Whether only unread notifications are listed.")] = False
 
 
@@ -61,8 +63,8 @@ def list_notifications(
     )
     if query.unread_only:
         statement = statement.where(table.read_at.is_(None))
-    rows, total = fetch_page(transaction, statement, [table.created_at.desc(), table.id.desc()], query)
-    return envelope([as_item(row, prefix) for row in rows], total, query)
+    found = fetch_page(transaction, statement, [table.created_at.desc(), table.id.desc()], query)
+    return envelope([as_item(row, prefix) for row in found.rows], found, query)
 
 
 def count_unread(transaction: Transaction, user_id: str, organization_id: str) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
 from normata.core.schema.fields import Timestamp
-from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page
+from normata.core.schema.paging import FullyCountedPage, OrganizationId, OrganizationQuery
 from normata.core.schema.wire import Input, Wire
 from normata.notifications import inbox
 from normata.notifications.model import Notification
 from normata.notifications.read_marks import MARKING_WRITES, mark, mark_all
 
 
-class NotificationPage(Page[inbox.Notification]):
+class NotificationPage(FullyCountedPage[inbox.Notification]):
     """A page of notifications."""
 
 

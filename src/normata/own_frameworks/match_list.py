@@ -83,8 +83,8 @@ def list_matches(transaction: Transaction, query: MatchQuery) -> dict[str, Any]:
             or_(_MATCH.c.source_control_id == query.control, _MATCH.c.target_control_id == query.control)
         )
     order = ordered([_SOURCE.c.identifier_key, _TARGET.c.identifier_key], None, tie=_MATCH.c.id)
-    rows, total = fetch_page(transaction, statement, order, query)
-    return envelope([_item(row) for row in rows], total, query)
+    found = fetch_page(transaction, statement, order, query)
+    return envelope([_item(row) for row in found.rows], found, query)
 
 
 def matches_by_id(transaction: Transaction, organization_id: str, ids: list[str]) -> dict[str, dict[str, Any]]:

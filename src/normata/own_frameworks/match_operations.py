@@ -113,7 +113,7 @@ They are sorted by the identifiers of their sources and then of their targets, i
         build=lambda transaction, request: list_matches(transaction, request.query),
         answer=MatchPage,
         answer_description="A page of matches.",
-        example={"items": [_MATCH], "total": 1, "page": 1, "limit": 100},
+        example={"items": [_MATCH], "total": 1, "totalIsExact": True, "page": 1, "limit": 100},
     ),
     ReadOperation(
         path="/match-counts/",

@@ -64,7 +64,9 @@ class Restorable(Table):
     archived_at: Mapped[Timestamp | None] = mapped_column(sort_order=_ARCHIVED)
 
     search_text: Mapped[Text] = mapped_column(server_default=_EMPTY, sort_order=_DERIVED, info={"derived": True})
-    title_key: Mapped[Text] = mapped_column(server_default=_EMPTY, sort_order=_DERIVED, info={"derived": True})
+    title_key: Mapped[Text] = mapped_column(
+        server_default=_EMPTY, sort_order=_DERIVED, info={"derived": True, "is_cut": True}
+    )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if "path" in cls.__dict__:

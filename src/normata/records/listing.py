@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, create_model
@@ -25,16 +25,19 @@ from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import Document
+from normata.core.schema.cursors import SortKeys
 from normata.core.schema.descriptions import known_values
 from normata.core.schema.fields import Identifier, Token, parse_timestamp
 from normata.core.schema.paging import (
+    Found,
     PageQuery,
     QueryFlag,
     Search,
     SortDirection,
-    count_rows,
+    count,
     envelope,
     fetch_page,
+    found_of,
     matching,
     ordered,
 )
@@ -45,11 +48,9 @@ from normata.records.base import NEVER, Restorable, filter_columns
 _MAX_VALUES = 100  # of one filter
 _NEVER: ColumnElement[str] = literal_column(NEVER)
 _FEW = 2_000  # records; skipping, or collecting and sorting so many takes little time
-_GATHERED = 20_000  # records changed since a time; sorting their ids takes 10 ms, skipping others may mean a million
 # Values of a filter that are queried one by one. With more, there would be too many different statements, and
 # collecting would take longer than skipping.
 _BRANCHES = 8
-_PLACE = {"organization_id", "limit", "page", "sort_column", "sort_direction"}  # parameters without effect on the total
 
 _Since = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
 
@@ -119,94 +120,65 @@ def _filter(column: Column[Any]) -> Any:
     return Annotated[Annotated[list[item], Field(max_length=_MAX_VALUES)] | None, Field(description=described)]
 
 
-class Totals:
-    """The totals of lists, counted each time."""
-
-    def total(
-        self,
-        transaction: Transaction,  # noqa: ARG002 - a cache of totals needs these
-        kind: type[Restorable],  # noqa: ARG002
-        organization_id: str,  # noqa: ARG002
-        filters: str,  # noqa: ARG002
-        count: Callable[[], int],
-    ) -> int:
-        """The number of records of a kind in an organization, as ``transaction`` sees it; ``count`` counts them.
-
-        ``filters`` has everything that decides which of them are counted.
-        """
-        return count()
-
-
-def list_records(transaction: Transaction, kind: type[Restorable], query: Any, totals: Totals) -> dict[str, Any]:
+def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -> dict[str, Any]:
     """A page of the records of a kind. ``query`` is of the kind's :func:`record_query`.
 
-    It takes one statement, and one more to count if the first page is full, or if no index has its records in order; up
-    to four more if there are so many records that their total is cached.
+    It takes one statement, and one more to count if there are records behind the page, or if no index has its records
+    in order.
     """
-    filters = query.model_dump_json(exclude=_PLACE, exclude_defaults=True)
-    statement = select(*columns(kind)).where(*_conditions(kind, query))
-
-    def count() -> int:
-        def counted() -> int:
-            return count_rows(transaction, statement)
-
-        return totals.total(transaction, kind, query.organization_id, filters, counted)
-
-    if query.offset == 0 and not _is_scattered(query):
-        rows, total = fetch_page(transaction, statement, _order(kind, query), query, count=count)
+    if _is_scattered(query):
+        found = _scattered(transaction, kind, query)
     else:
-        total = count()
-        rows = _rows(transaction, kind, query, total)
+        found = fetch_page(transaction, _records(kind, query), _order(kind, query), query)
     names = tuple(wire_names(kind).values())
-    return envelope([dict(zip(names, row, strict=True)) for row in rows], total, query)
+    return envelope([dict(zip(names, row, strict=False)) for row in found.rows], found, query)
 
 
-def _rows(transaction: Transaction, kind: type[Restorable], query: Any, total: int) -> Sequence[Any]:
-    """The rows of a page, with their total."""
-    if query.offset is None or query.offset >= total:
-        return []
-    # From the nearer end of the list, because the database reads all rows on the way.
-    count = min(query.limit, total - query.offset)
-    behind = total - query.offset - count
-    from_end = query.sort_column is None and behind < query.offset
-    passed = behind if from_end else query.offset
-    order = partial(_order, kind, query, backwards=from_end)
-    among_many = total > _GATHERED
-    conditions = _conditions(kind, query, among_many=among_many)
-    table, ids = kind.sql().c, None
-    if _is_scattered(query) and _since(query) is not None and not among_many:
-        # By time, else SQLite would go through the list's order, past up to a million other records.
-        ids = select(table.id).where(*conditions).order_by(*order(by_index=False))
-    elif _is_scattered(query) and _repeated(query) and passed <= _FEW:
-        ids = _first_ids(kind, query, order, passed + count, among_many=among_many)
-    elif passed > _FEW:
-        # An index has the ids in this order, so that skipped rows are not read.
-        ids = select(table.id).where(*conditions).order_by(*order())
-    if ids is None:
-        page = select(*columns(kind)).where(*conditions).order_by(*order()).limit(count).offset(passed)
+def _scattered(transaction: Transaction, kind: type[Restorable], query: Any) -> Found:
+    """A page of records that no index has in the order of the list."""
+    counted = count(transaction, _records(kind, query), query)
+    among_many = not counted.is_exact
+    table = kind.sql().c
+    # Without an index for the order, else SQLite would go through that, past up to a million other records.
+    keys = SortKeys(_order(kind, query, by_index=False))
+    if _since(query) is not None and not among_many:
+        ids = select(table.id).where(*_conditions(kind, query)).order_by(*keys.order)
+        if query.start is not None:
+            ids = ids.where(*keys.after(query.start.keys))
+    elif _repeated(query) and query.offset <= _FEW:
+        ids = _first_ids(kind, query, among_many=among_many)
     else:
-        found = table.id.in_(ids.limit(count).offset(passed))
-        page = select(*columns(kind)).where(conditions[0], found).order_by(*order(by_index=False))
-    rows = transaction.rows(page)
-    return rows[::-1] if from_end else rows
+        rows = _records(kind, query, among_many=among_many)
+        return fetch_page(transaction, rows, _order(kind, query), query, counted=counted)
+    on_page = table.id.in_(ids.limit(query.limit + 1).offset(query.offset))
+    page = select(*columns(kind), *keys.columns).where(table.organization_id == query.organization_id, on_page)
+    return found_of(transaction.rows(page.order_by(*keys.order)), keys, counted, query)
 
 
-def _first_ids(
-    kind: type[Restorable], query: Any, order: Callable[..., Any], most: int, *, among_many: bool
-) -> Select[Any]:
+def _first_ids(kind: type[Restorable], query: Any, *, among_many: bool) -> Select[Any]:
     """The ids, in the list's order, of the first records with each value of a filter that is repeated.
 
-    An index has the records with one value in this order, but no index has those with any of several. ``most`` is the
-    maximum number for each value. See :func:`_conditions` for ``among_many``.
+    An index has the records with one value in this order, but no index has those with any of several. See
+    :func:`_conditions` for ``among_many``.
     """
     name, values = min(_repeated(query).items(), key=lambda item: len(item[1]))
     table, others = kind.sql().c, _conditions(kind, query, among_many=among_many, without=name)
+    keys = SortKeys(_order(kind, query))
+    if query.start is not None:
+        others += keys.after(query.start.keys)
     parts = [
-        select(table.id, table.created_at).where(*others, table[name] == value).order_by(*order()).limit(most)
+        select(table.id, table.created_at)
+        .where(*others, table[name] == value)
+        .order_by(*keys.order)
+        .limit(query.offset + query.limit + 1)
         for value in sorted(values)
     ]
     every = union_all(*(select(*part.subquery().c) for part in parts)).subquery()
-    return select(every.c.id).order_by(*order(every.c))
+    return select(every.c.id).order_by(*_order(kind, query, every.c))
+
+
+def _records(kind: type[Restorable], query: Any, *, among_many: bool = False) -> Select[Any]:
+    return select(*columns(kind)).where(*_conditions(kind, query, among_many=among_many))
 
 
 def one_record(
@@ -224,8 +196,8 @@ def _conditions(
 ) -> list[ColumnElement[bool]]:
     """The conditions on a record; that of the organization comes first.
 
-    ``among_many`` is true if so many match that they are best found in the list's order. ``without`` is a filter to
-    ignore.
+    ``among_many`` is true if so many match that they are best found in the list's order: sorting the ids of 10,000
+    takes some milliseconds, skipping others may mean a million. ``without`` is a filter to ignore.
     """
     table = kind.sql().c
     conditions: list[ColumnElement[bool]] = [table.organization_id == query.organization_id]
@@ -268,7 +240,7 @@ def _is_scattered(query: Any) -> bool:
 
 
 def _order(
-    kind: type[Restorable], query: Any, among: Any = None, *, backwards: bool = False, by_index: bool = True
+    kind: type[Restorable], query: Any, among: Any = None, *, by_index: bool = True
 ) -> Sequence[ColumnElement[Any] | UnaryExpression[Any]]:
     """The order of the list, ``among`` columns of another table if given.
 
@@ -277,7 +249,7 @@ def _order(
     table = kind.sql().c if among is None else among
     if query.sort_column is None:
         # The sort direction applies to records of the same time, too: then one index serves both directions.
-        newest_first = (query.sort_direction != "desc") is not backwards
+        newest_first = query.sort_direction != "desc"
         created_at = table.created_at if by_index else func.coalesce(table.created_at, _NEVER)
         return [column.desc() if newest_first else column.asc() for column in (created_at, table.id)]
     return ordered([_sort_key(kind, query.sort_column)], query.sort_direction, tie=table.id)

@@ -16,7 +16,7 @@ from normata.core.schema.paging import OrganizationQuery, Page
 from normata.core.schema.wire import columns, wire
 from normata.records import examples
 from normata.records.base import Restorable
-from normata.records.listing import Totals, list_records, one_record, record_query
+from normata.records.listing import list_records, one_record, record_query
 
 
 @cache
@@ -34,7 +34,7 @@ def list_operation(kind: type[Restorable]) -> ListOperation:
     """The operation that lists one kind."""
 
     def build(transaction: Transaction, request: Request) -> Any:
-        return list_records(transaction, kind, request.query, request.means[Totals])
+        return list_records(transaction, kind, request.query)
 
     document = next((to_camel(one.name) for one in columns(kind) if isinstance(one.type, Document)), None)
     excluded_note = f" but `{document}`" if document else ""
@@ -52,7 +52,13 @@ combined with OR, different filters with AND.""",
         build=build,
         answer=_page(kind),
         answer_description=f"A page of {kind.plural()}.",
-        example={"items": [example] if example else [], "total": 1 if example else 0, "page": 1, "limit": 100},
+        example={
+            "items": [example] if example else [],
+            "total": 1 if example else 0,
+            "totalIsExact": True,
+            "page": 1,
+            "limit": 100,
+        },
     )
 
 

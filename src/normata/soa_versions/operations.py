@@ -160,7 +160,7 @@ framework. The hashes are those of the files, byte for byte.""",
         build=lambda transaction, request: versions.list_versions(transaction, request.query),
         answer=SoaVersionPage,
         answer_description="A page of versions.",
-        example={"items": [_VERSION], "total": 1, "page": 1, "limit": 100},
+        example={"items": [_VERSION], "total": 1, "totalIsExact": True, "page": 1, "limit": 100},
     ),
     ReadOperation(
         path="/soa-versions/{id}/",

@@ -53,8 +53,8 @@ def list_versions(transaction: Transaction, query: VersionQuery) -> dict[str, An
     for name in ("framework_id", "state"):
         if (value := getattr(query, name)) is not None:
             statement = statement.where(_TABLE.c[name] == value)
-    rows, total = fetch_page(transaction, statement, [_TABLE.c.created_at.desc(), _TABLE.c.id.desc()], query)
-    return envelope([present(row) for row in rows], total, query)
+    found = fetch_page(transaction, statement, [_TABLE.c.created_at.desc(), _TABLE.c.id.desc()], query)
+    return envelope([present(row) for row in found.rows], found, query)
 
 
 def one_version(transaction: Transaction, organization_id: str, version_id: str) -> Any:

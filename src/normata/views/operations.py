@@ -89,7 +89,7 @@ own here.""",
         build=lambda transaction, request: views.list_views(transaction, request.caller.user_id, request.query),
         answer=SavedViewPage,
         answer_description="A page of saved views.",
-        example={"items": [_VIEW], "total": 1, "page": 1, "limit": 100},
+        example={"items": [_VIEW], "total": 1, "totalIsExact": True, "page": 1, "limit": 100},
     ),
     ReadOperation(
         path="/views/{id}/",

@@ -39,8 +39,10 @@ REMOVAL_WRITES = (delete_of(SavedView),)
 def list_views(transaction: Transaction, user_id: str, query: PageQuery) -> dict[str, Any]:
     """A page of the views that a user sees, by their names; two statements."""
     statement = select(*_TABLE.c).where(_TABLE.c.organization_id == query.organization_id, _seen_by(user_id))
-    rows, total = fetch_page(transaction, statement, [func.lower(_TABLE.c.name), _TABLE.c.id], query)
-    return envelope([as_wire(SavedView, row) for row in rows], total, query)
+    found = fetch_page(
+        transaction, statement, [func.lower(_TABLE.c.name, type_=_TABLE.c.name.type), _TABLE.c.id], query
+    )
+    return envelope([as_wire(SavedView, row) for row in found.rows], found, query)
 
 
 def one_view(transaction: Transaction, organization_id: str, user_id: str, view_id: str) -> dict[str, Any]:

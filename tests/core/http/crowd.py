@@ -14,25 +14,28 @@ from tests.soa_versions.rows import version_row
 from tests.world import ALPHA
 
 
-def crowd(count: int) -> dict[str, list[dict[str, Any]]]:
-    """So many more of each, of alpha: each control with a match, a child and a statement, and labels archived, too."""
+def crowd(count: int, name: str = "crowd") -> dict[str, list[dict[str, Any]]]:
+    """So many more of each, of alpha: each control with a match, a child and a statement, and labels archived, too.
+
+    ``name`` is that of their ids.
+    """
     numbers = range(count)
-    alphas = [{"id": f"crowd-{number}", "organizationId": ALPHA} for number in numbers]
+    alphas = [{"id": f"{name}-{number}", "organizationId": ALPHA} for number in numbers]
     return {
-        "users": [{"id": f"crowd-{number}", "email": f"crowd-{number}@alpha.example"} for number in numbers],
+        "users": [{"id": f"{name}-{number}", "email": f"{name}-{number}@alpha.example"} for number in numbers],
         "memberships": [row | {"userId": row["id"]} for row in alphas],
-        "frameworks": [{"id": f"crowd-{number}", "name": f"Crowded {number}"} for number in numbers],
+        "frameworks": [{"id": f"{name}-{number}", "name": f"Crowded {number}"} for number in numbers],
         "controls": [
             {
-                "id": f"crowd-{number}",
+                "id": f"{name}-{number}",
                 "frameworkId": "fw-sun",
                 "name": f"Crowded {number}",
-                "parentId": f"crowd-{number - 1}" if number % 10 else None,
+                "parentId": f"{name}-{number - 1}" if number % 10 else None,
             }
             for number in numbers
         ],
         "controlMatches": [
-            {"id": f"crowd-{number}", "sourceControlId": "own.A.1", "targetControlId": f"crowd-{number}"}
+            {"id": f"{name}-{number}", "sourceControlId": "own.A.1", "targetControlId": f"{name}-{number}"}
             | {"matchLevel": "FULL"}
             for number in numbers
         ],

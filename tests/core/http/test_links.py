@@ -10,6 +10,7 @@ from httpx2 import Response
 
 from normata.core.http.operation import ListOperation
 from normata.core.http.read_endpoint import LONGEST_LINKED, page_links
+from normata.core.schema.paging import MOST_COUNTED
 from tests.core.http.crowd import crowd
 from tests.core.http.samples import operations
 from tests.listing import LISTS
@@ -37,20 +38,28 @@ def many(shared_url: str) -> Iterator[Served]:
 
 @all_lists
 def test_they_lead_through_the_whole_list(operation: ListOperation, many: Served) -> None:
+    """Forwards by the cursor of each page, and by numbers to the first, the last and the one before."""
     headers = many.bearer("editor")
     everything = many.listing(operation.path, "editor").items(limit=100)
     response = many.client.get(operation.path, params={"organizationId": ALPHA, "limit": "5"}, headers=headers)
     first, last = links(response)["first"], links(response)["last"]
     assert "prev" not in links(response)
-    items, back = response.json()["items"], []
+    items, number = response.json()["items"], 1
     while "next" in (found := links(response)):
-        assert (found["first"], found["last"]) == (first, last)
-        response = many.client.get(found["next"], headers=headers)
+        assert found["first"] == first
+        answered, response = response, many.client.get(found["next"], headers=headers)
         items += response.json()["items"]
-        back.append(links(response)["prev"])
+        number += 1
+        assert response.json() | {"items": [], "page": 1} == answered.json() | {"items": [], "page": 1}
+        assert response.json()["page"] == number
     assert items == everything
-    assert many.client.get(last, headers=headers).json() == response.json()
-    assert many.client.get(back[0], headers=headers).json()["page"] == 1
+    ended = many.client.get(last, headers=headers)
+    assert ended.json() == response.json()
+    assert ended.headers["etag"] == response.headers["etag"]
+    assert links(ended).keys() == {"first", "prev", "last"}
+    before = many.client.get(links(ended)["prev"], headers=headers)
+    assert before.json()["page"] == number - 1
+    assert many.client.get(links(before)["next"], headers=headers).json() == response.json()
     assert many.client.get(first, headers=headers).json()["items"] == everything[:5]
 
 
@@ -60,18 +69,39 @@ def test_all_other_parameters_are_kept(operation: ListOperation, many: Served) -
     sent = "x=%C3%BC&page=1&organizationId=org-alpha&a[]=1&a[]=2&limit=5&%70age=2&y=a+b&empty=&z"
     response = many.client.get(f"{operation.path}?{sent}", headers=many.bearer("editor"))
     cached = "x=%C3%BC&organizationId=org-alpha&a%5B%5D=1&a%5B%5D=2&limit=5&y=a+b&empty=&z"
-    assert links(response)["next"] == f"{operation.path}?{cached}&page=3"
-    assert links(response)["prev"] == f"{operation.path}?{cached}&page=1"
+    address, _, cursor = links(response)["next"].rpartition("&cursor=")
+    assert address == f"{operation.path}?{cached}"
+    assert links(response)["prev"] == f"{address}&page=1"
+    continued = many.client.get(links(response)["next"], headers=many.bearer("editor"))
+    following = links(continued)["next"]
+    assert following.startswith(f"{address}&cursor=")
+    assert cursor not in following
 
 
 @all_lists
 def test_past_the_end_the_page_before_is_the_last(operation: ListOperation, many: Served) -> None:
+    """Where pages have numbers so far."""
     headers = many.bearer("editor")
-    query = {"organizationId": ALPHA, "limit": "5", "page": "9" * 30}
+    number = "9" * 30 if operation.query.counts_all else str(MOST_COUNTED // 5)
+    query = {"organizationId": ALPHA, "limit": "5", "page": number}
     found = links(many.client.get(operation.path, params=query, headers=headers))
     assert found.keys() == {"first", "prev", "last"}
     assert found["prev"] == found["last"]
     assert many.client.get(found["last"], headers=headers).json()["items"]
+
+
+@all_lists
+def test_a_head_has_what_a_get_has(operation: ListOperation, many: Served) -> None:
+    headers = many.bearer("editor")
+    address = f"{operation.path}?organizationId={ALPHA}&limit=5"
+    for _ in range(2):
+        got, asked = (many.client.request(method, address, headers=headers) for method in ("GET", "HEAD"))
+        assert {name: got.headers[name] for name in ("link", "etag")} == {
+            name: asked.headers[name] for name in ("link", "etag")
+        }
+        unchanged = many.client.get(address, headers=headers | {"If-None-Match": got.headers["etag"]})
+        assert (unchanged.status_code, unchanged.headers["link"]) == (304, got.headers["link"])
+        address = links(got)["next"]
 
 
 @kept_lists
@@ -84,8 +114,9 @@ def test_a_kept_page_has_the_links_of_each_request(operation: ListOperation, man
             for query in (f"organizationId={ALPHA}&limit=5", f"limit=5&organizationId={ALPHA}&unknown=1"):
                 more = {"X-Forwarded-Prefix": prefix} if prefix else {}
                 response = many.client.get(f"{path}?{query}", headers=headers | more)
-                assert links(response)["next"] == f"{prefix}{path}?{query}&page=2"
-                bodies.add((response.content, response.headers["etag"]))
+                address, _, cursor = links(response)["next"].rpartition("&cursor=")
+                assert address == f"{prefix}{path}?{query}"
+                bodies.add((response.content, response.headers["etag"], cursor))
     assert len(bodies) == 1
 
 
@@ -101,24 +132,25 @@ def test_a_query_too_long_for_a_header_has_none(operation: ListOperation, many: 
 
 
 @pytest.mark.parametrize(
-    ("page", "total", "found"),
+    ("page", "last", "cursor", "found"),
     [
-        (1, 0, {"first": 1, "last": 1}),
-        (2, 0, {"first": 1, "prev": 1, "last": 1}),
-        (1, 5, {"first": 1, "last": 1}),
-        (1, 6, {"first": 1, "next": 2, "last": 2}),
-        (2, 6, {"first": 1, "prev": 1, "last": 2}),
-        (3, 6, {"first": 1, "prev": 2, "last": 2}),
-        (7, 6, {"first": 1, "prev": 2, "last": 2}),
-        (2, 11, {"first": 1, "prev": 1, "next": 3, "last": 3}),
+        (1, 1, None, {"first": "page=1", "last": "page=1"}),
+        (2, 1, None, {"first": "page=1", "prev": "page=1", "last": "page=1"}),
+        (1, 2, "x", {"first": "page=1", "next": "cursor=x", "last": "page=2"}),
+        (2, 2, None, {"first": "page=1", "prev": "page=1", "last": "page=2"}),
+        (7, 2, None, {"first": "page=1", "prev": "page=2", "last": "page=2"}),
+        (2, 3, "x", {"first": "page=1", "prev": "page=1", "next": "cursor=x", "last": "page=3"}),
+        (2, None, "x", {"first": "page=1", "prev": "page=1", "next": "cursor=x"}),
+        (None, 3, "x", {"first": "page=1", "next": "cursor=x"}),
+        (None, 3, None, {"first": "page=1"}),
     ],
 )
-def test_which_pages_there_are(page: int, total: int, found: dict[str, int]) -> None:
-    expected = ", ".join(f'</p/?page={number}>; rel="{name}"' for name, number in found.items())
-    assert page_links("/p/", b"", page, 5, total).decode() == expected
+def test_which_pages_there_are(page: int | None, last: int | None, cursor: str | None, found: dict[str, str]) -> None:
+    expected = ", ".join(f'</p/?{place}>; rel="{name}"' for name, place in found.items())
+    assert page_links("/p/", b"cursor=y", page, last, cursor).decode() == expected
 
 
 def test_nothing_leaves_the_header() -> None:
     """Whatever somebody has sent as an address."""
-    value = page_links('/a>"<b\xff/', b'x=>;rel="next",<y\xff&&page', 1, 5, 9).decode("ascii")
+    value = page_links('/a>"<b\xff/', b'x=>;rel="next",<y\xff&&page', 1, 2, "z").decode("ascii")
     assert value.startswith("</a%3E%22%3Cb%FF/?x=%3E;rel=%22next%22,%3Cy%FF&page=1>; ")

@@ -46,6 +46,11 @@ def limited(service: Served) -> Response:
         return other.client.get(CONTROLS, headers=headers)
 
 
+def too_deep(service: Served) -> Response:
+    """The answer to a page beyond the rows that have page numbers."""
+    return service.client.get(f"/tasks/?organizationId={ALPHA}&page=101", headers=service.bearer("viewer"))
+
+
 def broken(service: Served) -> Response:
     """The answer where a stored value is one that cannot be."""
     service.sql("UPDATE effective_coverage SET status = 7")
@@ -152,6 +157,7 @@ def without_files(service: Served) -> Response:
 
 CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "query": (400, "validation", lambda service: get(service, limit="4", page="x", sortColumn="x")),
+    "deep page": (400, "page_too_deep", too_deep),
     "body": (400, "validation", lambda service: check(service, '{"organizationId": 7}')),
     "no JSON": (400, "validation", lambda service: check(service, "{")),
     "no token": (401, "unauthenticated", lambda service: service.client.get(CONTROLS)),
@@ -248,7 +254,7 @@ def test_shape(case: str, service: Served) -> None:
     assert bool(body["errors"]) == (status == 400 or code == "records_refused")
     for fault in body["errors"]:
         assert fault.keys() == FAULT_MEMBERS
-        assert fault["in"] == ("query" if case == "query" else "body")
+        assert fault["in"] == ("query" if case in ("query", "deep page") else "body")
         assert all(type(fault[name]) is str for name in FAULT_MEMBERS - {"allowed"})
         assert fault["allowed"] is None or all(type(value) is str for value in fault["allowed"])
         assert fault["message"] in body["detail"] or status == 409

@@ -14,7 +14,7 @@ from tests.cells import each
 from tests.core.http.crowd import crowd
 from tests.core.http.samples import families
 from tests.databases import on_both_shared
-from tests.listing import LISTS, SEARCHED, Listing
+from tests.listing import FULLY_COUNTED, LISTS, SEARCHED, Listing
 from tests.served import Served, served
 from tests.world import ALPHA
 
@@ -86,11 +86,17 @@ def test_limits_within_bounds(limit: str, items: int | None, listing: Listing) -
 
 
 @all_lists
-@each("number", [20, 30, 2**31, 2**63, 2**64, 10**30, 10**400])
+@each("number", [20, 100, 101, 2**31, 2**63, 2**64, 10**30, 10**400])
 def test_page_past_the_end(number: int, listing: Listing) -> None:
-    """No items and the true total, however far past the end."""
+    """No items and the true total, however far past the end; beyond 10,000 rows, most lists have no such page."""
     total = listing.page()["total"]
-    assert listing.page(page=number) == {"items": [], "total": total, "page": number, "limit": 100}
+    if number > 100 and listing.path not in FULLY_COUNTED:
+        response = listing.get(page=number)
+        assert (response.status_code, response.json()["code"]) == (400, "page_too_deep")
+        assert "cursor" in response.json()["detail"]
+        return
+    exact = {} if listing.path in FULLY_COUNTED else {"totalIsExact": True}
+    assert listing.page(page=number) == {"items": [], "total": total, "page": number, "limit": 100} | exact
 
 
 # --- Search, where a list has it
@@ -152,7 +158,8 @@ def test_search(search: str, found: set[str], listing: Listing) -> None:
 def test_special_characters_stand_for_themselves(character: str, listing: Listing) -> None:
     found = listing.items(search=character)
     assert 0 < len(found) < len(listing.items())
-    assert all(any(character in str(value) for value in item.values()) for item in found)
+    if listing.path != "/names/":  # which shows less of a row than it searches
+        assert all(any(character in str(value) for value in item.values()) for item in found)
 
 
 @searched_lists

@@ -207,7 +207,7 @@ class OrganizationRequest(MemberRequest):
         ((reading, api_query),) = self._requests([filled_from.api_query])
 
         def work(unit: UnitOfWork, request: Request) -> Any:
-            if tag_of(filled_from.part(reading.build(unit, api_query))) != filled_from.tag:
+            if tag_of(filled_from.part(reading.answer_to(unit, api_query))) != filled_from.tag:
                 raise PreconditionFailed(text("app.changed_meanwhile"))
             return operation.work(unit, request)
 
@@ -223,7 +223,7 @@ class OrganizationRequest(MemberRequest):
         requests = self._requests(api_queries)
 
         def look(unit: UnitOfWork, answer: Any) -> tuple[Any, list[Any]]:
-            return answer, [one.build(unit, request) for one, request in requests]
+            return answer, [one.answer_to(unit, request) for one, request in requests]
 
         try:
             request, _ = self._change_request(operation, "", body, {})

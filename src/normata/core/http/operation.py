@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel
@@ -112,6 +112,10 @@ class ReadOperation(Operation):
         """Whether a member with this role may send a query."""
         return self.admits(role) or (self.role_for is not None and role_suffices(role, self.role_for(query)))
 
+    def answer_to(self, transaction: Transaction, request: Request) -> Any:
+        """The answer to a request, in wire form, or its data if there are formats. Raises what it declares."""
+        return self.build(transaction, request)
+
     def is_dear(self, query: Query) -> bool:
         """Whether a request is a long read: a report, a search, or a page far down a list.
 
@@ -120,7 +124,7 @@ class ReadOperation(Operation):
         if self.is_long:
             return True
         far = isinstance(query, OwnPageQuery) and (query.page - 1) * query.limit >= _FAR
-        is_first = isinstance(query, OwnPageQuery) and query.page == 1 and self.cached is not None
+        is_first = isinstance(query, OwnPageQuery) and query.is_first and self.cached is not None
         return far or bool(getattr(query, "search", None) and not is_first)
 
     @property
@@ -135,6 +139,18 @@ class ListOperation(ReadOperation):
     """A paged list of an organization or a user."""
 
     query: type[PageQuery] | type[OwnPageQuery]
+
+    def answer_to(self, transaction: Transaction, request: Request) -> Any:
+        try:
+            query = request.query.of_list(f"{self.path} {request.id}")
+            return super().answer_to(transaction, replace(request, query=query))
+        except errors.UnfitCursor as error:
+            fault = problems.FieldFault(in_="query", name="cursor", code=error.code, message=str(error), allowed=None)
+            raise problems.InvalidRequest.of([fault]) from error
+
+    @property
+    def every_error(self) -> tuple[type[Exception], ...]:
+        return super().every_error if self.query.counts_all else (*super().every_error, errors.PageTooDeep)
 
 
 class BodyFormat(NamedTuple):

@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from normata.core.http.content import Content
+from normata.core.schema.paging import MOST_COUNTED, Envelope, OwnPageQuery, Query
+
+
+class Place(NamedTuple):
+    """The place of a page in its list: the number of the last page, and the cursor of the next.
+
+    They are null if the last page is not known or has no number, and if there is no next one.
+    """
+
+    last: int | None
+    next: str | None
 
 
 class Page(NamedTuple):
     """A page at a revision of its list; the revision is empty if it is not to be cached.
 
-    ``total`` is the number of items on all pages, null if it is not a page of a list. Data of a single request, such as
-    links to other pages, is not stored with it, because requests share the page.
+    ``place`` is null if it is not a page of a list. Data of a single request, such as links to other pages, is not
+    stored with it, because requests share the page.
     """
 
     revision: str
     content: Content
-    total: int | None = None
+    place: Place | None = None
+
+
+def place_of(answer: Any, query: Query) -> Place | None:
+    """The place of a page in its list; null if it is not one."""
+    if not isinstance(answer, Envelope) or not isinstance(query, OwnPageQuery):
+        return None
+    last = max(1, -(-answer["total"] // query.limit))
+    is_known = answer.get("totalIsExact", True) and (query.counts_all or answer["total"] <= MOST_COUNTED)
+    return Place(last if is_known else None, answer.next)
 
 
 class PageCache:

@@ -194,6 +194,7 @@ class ErrorType(NamedTuple):
 # All exceptions with a response of their own, from domain and HTTP. All others are internal errors.
 ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     InvalidRequest: ErrorType(400, "validation", "The request is not valid"),
+    errors.PageTooDeep: ErrorType(400, "page_too_deep", "The page is too deep"),
     Unauthenticated: ErrorType(401, "unauthenticated", "Authentication required"),
     errors.Forbidden: ErrorType(403, "forbidden", "Not allowed"),
     InsufficientScope: ErrorType(403, "forbidden", "Not allowed"),
@@ -258,6 +259,8 @@ def problem(error: Exception, instance: str, request_id: str) -> dict[str, Any]:
 
 def _faults_of(error: Exception) -> Sequence[FieldFault]:
     """The faults of a request, each with its place."""
+    if isinstance(error, errors.PageTooDeep):
+        return [FieldFault(in_="query", name="page", code="too_deep", message=str(error), allowed=None)]
     if not isinstance(error, errors.RecordsRefused):
         return getattr(error, "faults", ())
     faults = []

@@ -25,8 +25,8 @@ from normata.core.http.caller import Caller
 from normata.core.http.content import Content
 from normata.core.http.context import RequestContext, address_of, context_of, path_id
 from normata.core.http.formats import FormatQuery, Formats
-from normata.core.http.operation import ListOperation, ReadOperation
-from normata.core.http.page_cache import Page
+from normata.core.http.operation import ReadOperation
+from normata.core.http.page_cache import Page, place_of
 from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.http.reads import Form, Reading
 from normata.core.http.request import Request
@@ -139,8 +139,8 @@ class ReadEndpoint:
         def work(transaction: Transaction) -> Page:
             if operation.authority == "operator":
                 self._services.require_operator(transaction, caller)
-            answer = operation.build(transaction, request)
-            return Page("", Content(encode(answer)), answer["total"] if isinstance(operation, ListOperation) else None)
+            answer = operation.answer_to(transaction, request)
+            return Page("", Content(encode(answer)), place_of(answer, request.query))
 
         scope = TenantScope(readable=tuple(caller.roles), users=(caller.user_id,))
         return await self._services.database.read(work, scope, is_long=operation.is_long)
@@ -192,10 +192,11 @@ def _memento(query: Query) -> tuple[tuple[bytes, bytes], ...]:
 
 def _links(scope: Scope, context: RequestContext, query: Query, page: Page) -> tuple[tuple[bytes, bytes], ...]:
     """The header with the links to other pages of a list; none if the query is too long to be repeated."""
-    query_string = scope["query_string"]
-    if page.total is None or not isinstance(query, OwnPageQuery) or len(query_string) > LONGEST_LINKED:
+    if page.place is None or not isinstance(query, OwnPageQuery):
         return ()
-    return ((b"link", page_links(context.instance, query_string, query.page, query.limit, page.total)),)
+    number = query.page if query.cursor is None else None
+    links = page_links(context.instance, scope["query_string"], number, *page.place)
+    return ((b"link", links),) if links else ()
 
 
 def _media_types(operation: ReadOperation, parsed: _ParsedQuery) -> tuple[str, ...]:
@@ -210,7 +211,9 @@ def _is_short(query_string: bytes) -> bool:
     return len(query_string) <= _LONGEST_CACHED
 
 
-LONGEST_LINKED = 2_000  # bytes of a query: four links repeat it, and proxies accept only some kilobytes of headers
+# Bytes of a query besides the place of the page: four links repeat it, and proxies accept only some kilobytes of
+# headers.
+LONGEST_LINKED = 2_000
 
 # The characters that need no escape in a path and in a query (RFC 3986, appendix A), and the percent sign of escapes.
 _IN_PATH = "/%:@!$&'()*+,;=~"
@@ -218,24 +221,28 @@ _IN_QUERY = _IN_PATH + "?"
 
 
 @lru_cache(maxsize=1_000)
-def page_links(path: str, query_string: bytes, page: int, limit: int, total: int) -> bytes:
-    """The value of ``Link`` for a page: first, prev, next and last, if these exist.
+def page_links(path: str, query_string: bytes, page: int | None, last: int | None, cursor: str | None) -> bytes:
+    """The value of ``Link`` for a page: first, prev, next and last, if these exist; empty if the query is too long.
 
     ``path`` and ``query_string`` are those of the request, with the prefix under which its sender sees the application.
-    All parameters except ``page`` are unchanged. For a page past the end, prev is the last one.
+    All parameters except ``page`` and ``cursor`` are unchanged. ``page`` is the number of the page, null if a cursor
+    named it: then only first and next are known. ``last`` is the number of the last page, null if it is not known.
+    ``cursor`` is that of the next page. For a page past the end, prev is the last one.
     """
-    last = max(1, -(-total // limit))
-    pages = {"first": 1}
-    if page > 1:
-        pages["prev"] = min(page - 1, last)
-    if page < last:
-        pages["next"] = page + 1
-    pages["last"] = last
-    remaining = [one for one in query_string.decode("latin-1").split("&") if one and not _is_page(one)]
+    remaining = [one for one in query_string.decode("latin-1").split("&") if one and not _is_place(one)]
+    if len("&".join(remaining)) > LONGEST_LINKED:
+        return b""
+    places = {"first": "page=1"}
+    if page is not None and page > 1:
+        places["prev"] = f"page={page - 1 if last is None else min(page - 1, last)}"
+    if cursor is not None:
+        places["next"] = f"cursor={cursor}"
+    if page is not None and last is not None:
+        places["last"] = f"page={last}"
     base = quote(path, safe=_IN_PATH, encoding="latin-1") + "?"
     base += "".join(quote(one, safe=_IN_QUERY, encoding="latin-1") + "&" for one in remaining)
-    return ", ".join(f'<{base}page={number}>; rel="{name}"' for name, number in pages.items()).encode("latin-1")
+    return ", ".join(f'<{base}{place}>; rel="{name}"' for name, place in places.items()).encode("latin-1")
 
 
-def _is_page(parameter: str) -> bool:
-    return unquote_plus(parameter.partition("=")[0]) == "page"
+def _is_place(parameter: str) -> bool:
+    return unquote_plus(parameter.partition("=")[0]) in ("page", "cursor")

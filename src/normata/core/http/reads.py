@@ -19,8 +19,8 @@ from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.http.content import Content
 from normata.core.http.formats import FormatName
 from normata.core.http.long_reads import LongReads
-from normata.core.http.operation import ListOperation, ReadOperation
-from normata.core.http.page_cache import Page
+from normata.core.http.operation import ReadOperation
+from normata.core.http.page_cache import Page, place_of
 from normata.core.http.read_processes import NoProcess, ReadProcesses
 from normata.core.http.request import Means, Request
 from normata.core.schema.wire import encode
@@ -62,15 +62,13 @@ class Reading:
 
     def _read(self, transaction: Transaction) -> Any:
         if self.form != "page":
-            return [operation.build(transaction, request) for operation, request in self.parts]
+            return [operation.answer_to(transaction, request) for operation, request in self.parts]
         ((operation, request),) = self.parts
         # From the same snapshot as the page, so that a page is never cached for another revision.
         cached = operation.cached
         revision = current_revision(transaction, request.organization_id, cached) if cached else ""
-        answer = operation.build(transaction, request)
-        return Page(
-            revision, Content(encode(answer)), answer["total"] if isinstance(operation, ListOperation) else None
-        )
+        answer = operation.answer_to(transaction, request)
+        return Page(revision, Content(encode(answer)), place_of(answer, request.query))
 
     def _presented(self, read: list[Any]) -> Any:
         """Reports in the requested format, or in wire form."""

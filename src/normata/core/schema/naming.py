@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Select, UnaryExpression, bindparam
 
 from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import Identifier
-from normata.core.schema.paging import PageQuery, Search, envelope, fetch_page, matching
+from normata.core.schema.paging import Found, PageQuery, Search, envelope, fetch_page, matching
 from normata.core.schema.wire import Wire
 
 _MAX_IDS = 100  # the number of rows on a page
@@ -76,10 +76,10 @@ class Naming:
 def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> dict[str, Any]:
     """A page of names, in two statements; in one if at most a page of ids is requested."""
     parameters: dict[str, Any] = {"organization": query.organization_id}
-    if query.id is not None and not query.search and query.offset == 0 and len(query.id) <= query.limit:
+    if query.id is not None and not query.search and query.is_first and len(query.id) <= query.limit:
         of_ids = transaction.rows(naming.by_ids, parameters | {"ids": query.id})
         named = [name_of(row._asdict()) for row in of_ids if row.is_live or query.archived == "include"]
-        return envelope(named, len(named), query)
+        return envelope(named, Found((), len(named)), query)
     statement = naming.of_all
     if query.id is not None:
         statement = statement.where(naming.id.in_(query.id))
@@ -87,8 +87,8 @@ def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> di
         statement = statement.where(naming.is_live)
     if query.search:
         statement = statement.where(matching(naming.search_text, query.search))
-    rows, total = fetch_page(transaction, statement, naming.order, query, parameters)
-    return envelope([name_of(row._asdict()) for row in rows], total, query)
+    found = fetch_page(transaction, statement, naming.order, query, parameters)
+    return envelope([name_of(row._asdict()) for row in found.rows], found, query)
 
 
 def name_of(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, StringConstraints
 from pydantic.alias_generators import to_camel
-from sqlalchemy import Column, ColumnElement, Select, String, UnaryExpression, and_, bindparam, func
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Select,
+    String,
+    UnaryExpression,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    select,
+)
 
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Transaction
+from normata.core.schema.cursors import Cursor, Order, SortKeys, decode, digest, encode
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.text import fold
+from normata.errors import PageTooDeep, UnfitCursor
 
 Item = TypeVar("Item")
 
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
 FEW_WORDS = 4  # words in a search; statements for so many are worth caching
+
+MOST_COUNTED = 10_000  # rows of most lists; so far their pages have numbers, too
 
 _MAX_OFFSET = 2**63 - 1  # the largest number that databases can handle
 
@@ -102,16 +118,64 @@ class PastQuery(OrganizationQuery):
 
 
 class OwnPageQuery(Query):
-    """The query of a list of the caller's own rows."""
+    """The query of a list of the caller's own rows.
+
+    ``counts_all`` is true if the list counts all its rows, and answers every page by its number.
+    """
+
+    counts_all: ClassVar[bool] = False
 
     limit: Annotated[int, Field(ge=5, le=100, description="Items a page."), digits_only] = 100
     page: Annotated[int, Field(ge=1, description="The page, from 1. One past the end has no items."), digits_only] = 1
+    cursor: Annotated[
+        str | None,
+        Field(
+            description="The place where the page starts, from the link `next` of the page before, instead of `page`."
+            " The other parameters must be the same, except for `limit`."
+        ),
+    ] = None
+
+    _belongs_to: str = PrivateAttr("")
+    _start: Cursor | None = PrivateAttr(None)
 
     @property
     def offset(self) -> int | None:
-        """The number of rows before the page; null if it is too large for a database, so that the page is empty."""
-        offset = (self.page - 1) * self.limit
+        """The number of rows before the page; null if it is too large for a database, so that the page is empty.
+
+        With a cursor there are none: it says which rows come before.
+        """
+        offset = 0 if self.cursor is not None else (self.page - 1) * self.limit
         return offset if offset <= _MAX_OFFSET else None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the query of the first page."""
+        return self.page == 1 and self.cursor is None
+
+    @property
+    def start(self) -> Cursor | None:
+        """The place where the page starts, if a cursor says so."""
+        return self._start
+
+    def of_list(self, name: str) -> Self:
+        """The query for the list of this name: what cursors belong to. Raises UnfitCursor and PageTooDeep."""
+        if not self.counts_all and (self.offset is None or self.offset >= MOST_COUNTED):
+            raise PageTooDeep
+        bound = self.model_copy()
+        bound._belongs_to = digest(name, self.model_dump_json(exclude=_PLACE))
+        if self.cursor is not None:
+            if "page" in self.model_fields_set:
+                raise UnfitCursor("cannot be combined with page", "combined")
+            bound._start = decode(self.cursor, bound._belongs_to)
+            bound.page = bound._start.page
+        return bound
+
+    def next_cursor(self, keys: Sequence[Any], *, is_uncounted: bool = False) -> str:
+        """The cursor of the next page, after a row with these sort keys."""
+        return encode(Cursor(self.page + 1, tuple(keys), is_uncounted), self._belongs_to)
+
+
+_PLACE = {"limit", "page", "cursor"}  # where a page is in a list
 
 
 class PageQuery(OwnPageQuery, OrganizationQuery):
@@ -122,8 +186,8 @@ class PastPageQuery(PageQuery, PastQuery):
     """The query of a list that can be read of the past."""
 
 
-class Page(BaseModel, Generic[Item]):
-    """The envelope of all lists."""
+class FullyCountedPage(BaseModel, Generic[Item]):
+    """The envelope of lists that count all their items."""
 
     items: list[Item]
     total: int = Field(description="How many items there are on all pages together, after filtering.")
@@ -131,42 +195,121 @@ class Page(BaseModel, Generic[Item]):
     limit: int
 
 
-def envelope(items: Sequence[Mapping[str, Any]], total: int, query: OwnPageQuery) -> dict[str, Any]:
+class Page(FullyCountedPage[Item], Generic[Item]):
+    """The envelope of all other lists."""
+
+    total: int = Field(
+        description="How many items there are on all pages together, after filtering; if there are more than 10,000,"
+        " this may be 10,000."
+    )
+    total_is_exact: bool = Field(
+        alias="totalIsExact", description="Whether `total` is their number; if not, there are more of them."
+    )
+
+
+class Counted(NamedTuple):
+    """A number of rows; if it is not exact, there are more."""
+
+    total: int
+    is_exact: bool = True
+
+
+MANY = Counted(MOST_COUNTED, is_exact=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows of a page, how many there are on all pages, and the cursor of the next page, null after the last row.
+
+    If the total is not exact, there are more rows.
+    """
+
+    rows: Sequence[Any] = ()
+    total: int = 0
+    is_exact: bool = True
+    next: str | None = None
+
+
+class Envelope(dict[str, Any]):
+    """A page in wire form, with the cursor of the next one, which the header `Link` has."""
+
+    next: str | None = None
+
+
+def envelope(items: Sequence[Mapping[str, Any]], found: Found, query: OwnPageQuery) -> Envelope:
     """A page in wire form."""
-    return {"items": items, "total": total, "page": query.page, "limit": query.limit}
+    made = Envelope(items=items, total=found.total, page=query.page, limit=query.limit)
+    if not query.counts_all:
+        made["totalIsExact"] = found.is_exact
+    made.next = found.next
+    return made
 
 
 def fetch_page(
     transaction: Transaction,
     rows: Select[Any],
-    order: Sequence[ColumnElement[Any] | UnaryExpression[Any]],
+    order: Order,
     query: OwnPageQuery,
     parameters: Parameters = NO_PARAMETERS,
     *,
-    total: int | None = None,
+    counted: Counted | None = None,
     scans: bool = False,
-    count: Callable[[], int] | None = None,
-) -> tuple[Sequence[Any], int]:
-    """The rows of one page in ``order``, and the total, in at most two statements.
+) -> Found:
+    """The rows of one page in ``order``, and the total. Raises UnfitCursor.
 
-    It takes one if the total is known, or the first page is not full. ``order`` must be total (end with an id), so that
-    pages never overlap. ``scans`` is true if the database must read every row anyway: then it counts them along with
-    the page. ``count`` counts the rows; null to use a statement.
+    It takes two statements; one less if the total is known (``counted``), or nothing is behind the page, and one more
+    after a cursor where the first null may be on the page. ``order`` must be total (end with an id), so that pages
+    never overlap. ``scans`` is true if the database must read every row anyway: then it counts them along with the
+    page. Each row ends with its sort keys, after its own columns.
     """
-    page = rows.order_by(*order).limit(query.limit).offset(query.offset)
-    count = count or (lambda: count_rows(transaction, rows, parameters))
-    if total is None and scans and query.offset is not None:
-        counting = rows.add_columns(func.count().over().label("total"))
-        found = transaction.rows(counting.order_by(*order).limit(query.limit).offset(query.offset), parameters)
-        if found or query.offset == 0:  # an empty first page means that there are none, so nothing has to be counted
-            return found, found[0].total if found else 0
-    if total is None and query.offset == 0:
-        found = transaction.rows(page, parameters)
-        return found, len(found) if len(found) < query.limit else count()
-    total = count() if total is None else total
-    if query.offset is None or query.offset >= total:
-        return [], total
-    return transaction.rows(page, parameters), total
+    keys = SortKeys(order)
+    start = query.start
+    counts_along = scans and counted is None and start is None
+    page = rows.add_columns(func.count().over().label("total")) if counts_along else rows
+    page = page.add_columns(*keys.columns)
+    page = page.order_by(*keys.order)
+    parts = [page.offset(query.offset)] if start is None else [page.where(one) for one in keys.after(start.keys)]
+    found: list[Any] = []
+    if query.offset is not None:
+        for part in parts:
+            # One more, to see whether there is a next page.
+            if (missing := query.limit + 1 - len(found)) > 0:
+                found += transaction.rows(part.limit(missing), parameters)
+    if counted is None and counts_along and found:
+        counted = Counted(found[0].total)
+    elif counted is None and start is None and len(found) <= query.limit and (found or query.offset == 0):
+        counted = Counted((query.offset or 0) + len(found))
+    return found_of(found, keys, counted or count(transaction, rows, query, parameters), query)
+
+
+def found_of(rows: Sequence[Any], keys: SortKeys, counted: Counted, query: OwnPageQuery) -> Found:
+    """The page of ``rows``: those on it, and one more if there is a next page; each ends with its sort keys."""
+    shown, has_more = rows[: query.limit], len(rows) > query.limit
+    following = query.next_cursor(keys.of(shown[-1]), is_uncounted=not counted.is_exact) if has_more else None
+    return Found(shown, counted.total, counted.is_exact, following)
+
+
+def count(
+    transaction: Transaction, rows: Select[Any], query: OwnPageQuery, parameters: Parameters = NO_PARAMETERS
+) -> Counted:
+    """How many rows there are; most lists count no more than :data:`MOST_COUNTED`, and on their first pages only."""
+    if query.counts_all:
+        return Counted(count_rows(transaction, rows, parameters))
+    if query.start is not None and query.start.is_uncounted:
+        return MANY
+    some = some_of(rows).subquery()
+    return counted_up_to_most(transaction.scalar(select(func.count()).select_from(some), parameters) or 0)
+
+
+def some_of(rows: Select[Any]) -> Select[Any]:
+    """As many rows as :func:`counted_up_to_most` needs, without their columns."""
+    ones: Select[Any] = rows.with_only_columns(literal_column("1"), maintain_column_froms=True).order_by(None)
+    return ones.limit(MOST_COUNTED + 1)
+
+
+def counted_up_to_most(number: int) -> Counted:
+    """The total of a list of which so many rows were counted."""
+    return Counted(number) if number <= MOST_COUNTED else MANY
 
 
 def count_rows(transaction: Transaction, rows: Select[Any], parameters: Parameters = NO_PARAMETERS) -> int:

@@ -148,8 +148,8 @@ def list_invitations(transaction: Transaction, query: PageQuery) -> dict[str, An
         _TABLE.c.expires_at > bindparam("moment", type_=_TABLE.c.expires_at.type),
     )
     order = [_TABLE.c.created_at.desc(), _TABLE.c.id.desc()]
-    rows, total = fetch_page(transaction, statement, order, query, {"moment": now()})
-    return envelope([as_wire(row) for row in rows], total, query)
+    found = fetch_page(transaction, statement, order, query, {"moment": now()})
+    return envelope([as_wire(row) for row in found.rows], found, query)
 
 
 def one_invitation(transaction: Transaction, organization_id: str, invitation_id: str) -> dict[str, Any]:

@@ -134,7 +134,7 @@ another, invite the same address once more.""",
         build=lambda transaction, request: invitations.list_invitations(transaction, request.query),
         answer=InvitationPage,
         answer_description="A page of invitations.",
-        example={"items": [_INVITATION], "total": 1, "page": 1, "limit": 100},
+        example={"items": [_INVITATION], "total": 1, "totalIsExact": True, "page": 1, "limit": 100},
     ),
     ReadOperation(
         path="/invitations/{id}/",

@@ -98,8 +98,8 @@ def change(unit: UnitOfWork, caller: Caller, name: str | None, preferred: Mappin
 
 def list_own(transaction: Transaction, caller: Caller, query: OwnPageQuery) -> dict[str, Any]:
     """A page of the organizations that the caller is a member of, by name."""
-    rows, total = fetch_page(transaction, _OWN, _ORDER, query, _parameters(caller))
-    return envelope([as_wire(row) for row in rows], total, query)
+    found = fetch_page(transaction, _OWN, _ORDER, query, _parameters(caller))
+    return envelope([as_wire(row) for row in found.rows], found, query)
 
 
 def one_own(transaction: Transaction, caller: Caller, organization_id: str) -> dict[str, Any]:

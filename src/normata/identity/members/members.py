@@ -70,8 +70,8 @@ def list_members(transaction: Transaction, query: MemberQuery) -> dict[str, Any]
     if query.removed != "include":
         is_removed = _MEMBER.c.removed_at.is_not(None)
         statement = statement.where(is_removed if query.removed == "only" else ~is_removed)
-    rows, total = fetch_page(transaction, statement, [_USER.c.name, _MEMBER.c.id], query)
-    return envelope([as_wire(row) for row in rows], total, query)
+    found = fetch_page(transaction, statement, [_USER.c.name, _MEMBER.c.id], query)
+    return envelope([as_wire(row) for row in found.rows], found, query)
 
 
 def every_member(transaction: Transaction, organization_id: str) -> Sequence[Any]:

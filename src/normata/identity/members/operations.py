@@ -59,7 +59,7 @@ are listed where `removed` asks for them; records may still name them.""",
         build=lambda transaction, request: members.list_members(transaction, request.query),
         answer=MemberPage,
         answer_description="A page of members.",
-        example={"items": [MEMBER_EXAMPLE], "total": 1, "page": 1, "limit": 100},
+        example={"items": [MEMBER_EXAMPLE], "total": 1, "totalIsExact": True, "page": 1, "limit": 100},
     ),
     ReadOperation(
         path="/members/{id}/",

@@ -132,7 +132,7 @@ narrowed to an organization lists this one alone.""",
         build=lambda transaction, request: whoami.list_own(transaction, request.caller, request.query),
         answer=OwnOrganizationPage,
         answer_description="A page of organizations.",
-        example={"items": [ORGANIZATION], "total": 1, "page": 1, "limit": 100},
+        example={"items": [ORGANIZATION], "total": 1, "totalIsExact": True, "page": 1, "limit": 100},
     ),
     ReadOperation(
         path="/organizations/{id}/",

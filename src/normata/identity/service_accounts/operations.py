@@ -79,7 +79,7 @@ not among them.""",
         build=lambda transaction, request: service_accounts.list_accounts(transaction, request.query),
         answer=ServiceAccountPage,
         answer_description="A page of service accounts.",
-        example={"items": [_ACCOUNT], "total": 1, "page": 1, "limit": 100},
+        example={"items": [_ACCOUNT], "total": 1, "totalIsExact": True, "page": 1, "limit": 100},
     ),
     ReadOperation(
         path="/service-accounts/{id}/",

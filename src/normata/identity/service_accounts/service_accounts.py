@@ -72,8 +72,8 @@ def remove(unit: UnitOfWork, user_id: str) -> Any:
 def list_accounts(transaction: Transaction, query: PageQuery) -> dict[str, Any]:
     """A page of an organization's service accounts, by their names."""
     statement = _EVERY.where(_MEMBER.c.organization_id == query.organization_id, _MEMBER.c.removed_at.is_(None))
-    rows, total = fetch_page(transaction, statement, [_USER.c.name, _USER.c.id], query)
-    return envelope([as_wire(row) for row in rows], total, query)
+    found = fetch_page(transaction, statement, [_USER.c.name, _USER.c.id], query)
+    return envelope([as_wire(row) for row in found.rows], found, query)
 
 
 def one_account(transaction: Transaction, organization_id: str, user_id: str) -> dict[str, Any]:

@@ -49,7 +49,7 @@ an organization sees none: a session reaches every organization that you are a m
         build=lambda transaction, request: session_list.list_own(transaction, request.caller, request.query),
         answer=SessionPage,
         answer_description="A page of sessions.",
-        example={"items": [_SESSION], "total": 1, "page": 1, "limit": 100},
+        example={"items": [_SESSION], "total": 1, "totalIsExact": True, "page": 1, "limit": 100},
     ),
     ChangeOperation(
         http_method="DELETE",

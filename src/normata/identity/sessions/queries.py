@@ -11,7 +11,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.db.types import now
 from normata.core.http.caller import Caller
 from normata.core.schema.fields import Timestamp
-from normata.core.schema.paging import OwnPageQuery, envelope, fetch_page
+from normata.core.schema.paging import Found, OwnPageQuery, envelope, fetch_page
 from normata.core.schema.wire import Wire
 from normata.errors import NotFound
 from normata.identity.sessions import sessions
@@ -37,10 +37,10 @@ def list_own(transaction: Transaction, caller: Caller, query: OwnPageQuery) -> d
     Sessions reach all organizations of their user, so a narrowed token sees none of them.
     """
     if caller.narrowed_to is not None:
-        return envelope([], 0, query)
+        return envelope([], Found(), query)
     parameters = sessions.when_open(caller.user_id, now())
-    rows, total = fetch_page(transaction, sessions.OPEN, sessions.ORDER, query, parameters)
-    return envelope([as_wire(row._asdict()) for row in rows], total, query)
+    found = fetch_page(transaction, sessions.OPEN, sessions.ORDER, query, parameters)
+    return envelope([as_wire(row._asdict()) for row in found.rows], found, query)
 
 
 def end_own(unit: UnitOfWork, caller: Caller, session_id: str) -> dict[str, Any]:

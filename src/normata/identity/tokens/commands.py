@@ -219,8 +219,8 @@ def _page(
         is_unexpired = or_(_TOKEN.c.expires_at.is_(None), _TOKEN.c.expires_at > now())
         conditions = [*conditions, _TOKEN.c.revoked_at.is_(None), is_unexpired]
     statement: Select[Any] = select(*SHOWN).where(*conditions)
-    rows, total = fetch_page(transaction, statement, [_TOKEN.c.created_at.desc(), _TOKEN.c.id.desc()], query)
-    return envelope([as_wire(row, of) for row in rows], total, query)
+    found = fetch_page(transaction, statement, [_TOKEN.c.created_at.desc(), _TOKEN.c.id.desc()], query)
+    return envelope([as_wire(row, of) for row in found.rows], found, query)
 
 
 def _is_own(user_id: str, narrowed_to: str | None) -> ColumnElement[bool]:

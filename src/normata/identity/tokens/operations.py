@@ -73,7 +73,7 @@ _TOKEN: dict[str, Any] = {
     "revokedAt": None,
 }
 _SECRET = {"token": "nrm_<SHOWN THIS ONCE>"}
-_PAGE = {"items": [_TOKEN], "total": 1, "page": 1, "limit": 100}
+_PAGE = {"items": [_TOKEN], "total": 1, "totalIsExact": True, "page": 1, "limit": 100}
 _REVOKED = _TOKEN | {"lastUsedAt": "2026-11-20T10:01:00.000Z", "revokedAt": "2026-11-20T10:02:41.507Z"}
 _WANTED = {"name": "Nightly export", "scope": "read"}
 

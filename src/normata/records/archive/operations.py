@@ -196,7 +196,7 @@ the time is known.""",
         build=lambda transaction, request: list_archive(transaction, request.query),
         answer=ArchivePage,
         answer_description="A page of archived records.",
-        example={"items": [_ITEM], "total": 1, "page": 1, "limit": 100},
+        example={"items": [_ITEM], "total": 1, "totalIsExact": True, "page": 1, "limit": 100},
     ),
     ChangeOperation(
         http_method="POST",

@@ -21,13 +21,27 @@ from sqlalchemy import (
     literal,
     null,
     select,
+    tuple_,
     union_all,
 )
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
+from normata.core.schema.cursors import SortKeys
 from normata.core.schema.fields import Identifier, Timestamp, parse_timestamp
-from normata.core.schema.paging import FEW_WORDS, OrganizationQuery, PageQuery, Search, envelope, has_words, words_as
+from normata.core.schema.paging import (
+    FEW_WORDS,
+    MANY,
+    OrganizationQuery,
+    PageQuery,
+    Search,
+    counted_up_to_most,
+    envelope,
+    found_of,
+    has_words,
+    some_of,
+    words_as,
+)
 from normata.core.schema.table import sql_table
 from normata.core.schema.text import fold
 from normata.core.schema.wire import Wire
@@ -128,13 +142,25 @@ def list_archive(transaction: Transaction, query: ArchiveQuery) -> dict[str, Any
         "record": query.record_id,
         **words_as("word", words),
     }
-    total = transaction.scalar(counted, parameters) or 0
-    if query.offset is None or query.offset >= total:
-        return envelope([], total, query)
-    place = {"limit": query.limit, "offset": query.offset, "reach": query.offset + query.limit}
-    rows = transaction.rows(page, parameters | place)
-    namesakes = _namesakes_of(transaction, rows)
-    return envelope([_item(row, namesakes.get((row.kind, row.id))) for row in rows], total, query)
+    is_known_large = query.start is not None and query.start.is_uncounted
+    total = MANY if is_known_large else counted_up_to_most(transaction.scalar(counted, parameters) or 0)
+    found = found_of(transaction.rows(page, parameters | _place(query)), _KEYS, total, query)
+    namesakes = _namesakes_of(transaction, found.rows)
+    return envelope([_item(row, namesakes.get((row.kind, row.id))) for row in found.rows], found, query)
+
+
+def _place(query: ArchiveQuery) -> dict[str, Any]:
+    """The parameters that say where the page starts. Raises UnfitCursor."""
+    offset, most = query.offset or 0, query.limit + 1
+    parameters: dict[str, Any] = {"limit": most, "offset": offset, "reach": offset + most}
+    if query.start is not None:
+        _KEYS.check(query.start.keys)
+        moment, last_place, last_id = query.start.keys
+        parameters["last_moment"] = moment
+        for path, place in PLACES.items():
+            # At the same time, records of kinds before the last one were shown, and none of kinds after it.
+            parameters[f"last_{path}"] = last_id if place == last_place else _ABOVE if place > last_place else ""
+    return parameters
 
 
 def _item(row: Any, namesake: str | None) -> dict[str, Any]:
@@ -161,24 +187,28 @@ class _Shape(NamedTuple):
     kinds: tuple[str, ...]
     filters: frozenset[str]  # those in the request
     words: int  # the number of words in the search
+    is_continued: bool  # whether a cursor says where the page starts
 
 
 def _statements(query: ArchiveQuery, words: int) -> tuple[Select[Any], Select[Any]]:
     """The statements that count the records of a query, and return a page of them."""
     used = {name for name in _FILTERS if getattr(query, name) is not None}
-    shape = _Shape(query.paths, frozenset(used), words)
+    shape = _Shape(query.paths, frozenset(used), words, query.start is not None)
     # Building a statement takes twenty times as long as executing it.
     return _cached(shape) if words <= FEW_WORDS else _made(shape)
 
 
 def _made(shape: _Shape) -> tuple[Select[Any], Select[Any]]:
     branches = [_branch(shape, path) for path in shape.kinds]
-    return _counted(branches), _page(branches)
+    starts = [_after_last(branch, path) for branch, path in zip(branches, shape.kinds, strict=True)]
+    return _counted(branches), _page(starts if shape.is_continued else branches)
 
 
 _cached = lru_cache(maxsize=32)(_made)  # all kinds and each alone, with the most frequent filters
 
 _ORGANIZATION: BindParameter[str] = bindparam("organization", type_=_ENTRY.c.organization_id.type)
+_KEYS = SortKeys((_ENTRY.c.archived_at.desc(), literal(0, Integer()), _ENTRY.c.record_id.desc()))
+_ABOVE = "\U0010ffff" * 256  # which sorts after every id
 _FILTERS = ("since", "until", "record_id", "user_id", "archive_id")
 
 
@@ -222,16 +252,25 @@ def _entries_of(path: str, table: Any) -> Select[Any]:
     )
 
 
+def _after_last(branch: Select[Any], path: str) -> Select[Any]:
+    """The rows of a branch that come after the last one of the page before."""
+    columns = branch.selected_columns
+    moment = bindparam("last_moment", type_=columns.archived_at.type)
+    last = tuple_(moment, bindparam(f"last_{path}", type_=columns.id.type))
+    return branch.where(tuple_(columns.archived_at, columns.id) < last)
+
+
 def _counted(branches: Sequence[Select[Any]]) -> Select[Any]:
-    """The number of rows of all branches, each counted with an index of its own."""
-    counts = [branch.with_only_columns(func.count(), maintain_column_froms=True) for branch in branches]
+    """The number of rows of all branches, each counted with an index of its own, and only as far as lists count."""
+    counts = [select(func.count()).select_from(some_of(branch).subquery()) for branch in branches]
     return select(reduce(add, (count.scalar_subquery() for count in counts)))
 
 
 def _page(branches: Sequence[Select[Any]]) -> Select[Any]:
     """One page of all branches, each row with its archive entry, if there is one.
 
-    A branch is limited to the rows that the page can need, so that an index scan ends early.
+    A branch is limited to the rows that the page can need, so that an index scan ends early. The rows end with the keys
+    of their order.
     """
     limit, offset, reach = (bindparam(name, type_=Integer()) for name in ("limit", "offset", "reach"))
     reached: list[Select[Any]] = []
@@ -251,8 +290,9 @@ def _page(branches: Sequence[Select[Any]]) -> Select[Any]:
     )
     return (
         select(
-            kind.label("kind"), page.c.id, page.c.label, page.c.slug, page.c.archived_at,
+            kind.label("kind"), page.c.label, page.c.slug,
             _ENTRY.c.user_id, _ENTRY.c.user_name, _ENTRY.c.reason, _ENTRY.c.archive_id,
+            page.c.archived_at, page.c.place, page.c.id,
         )
         .select_from(page.outerjoin(_ENTRY, entry))
         .order_by(page.c.archived_at.desc(), page.c.place, page.c.id.desc())
@@ -271,6 +311,8 @@ _WITH_SLUG = {path: kind for path, kind in KINDS.items() if "slug" in kind.sql()
 
 def _namesakes_of(transaction: Transaction, rows: Sequence[Any]) -> dict[tuple[str, str], str]:
     """The live records that have the slugs of archived ones, by kind and id of the archived ones."""
+    if not rows:
+        return {}
     ids: defaultdict[str, list[str]] = defaultdict(list)
     for row in rows:
         ids[row.kind].append(row.id)

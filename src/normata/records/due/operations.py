@@ -37,6 +37,7 @@ _DUE_PAGE: dict[str, Any] = {
         },
     ],
     "total": 2,
+    "totalIsExact": True,
     "page": 1,
     "limit": 100,
 }

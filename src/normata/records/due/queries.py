@@ -127,12 +127,11 @@ def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[st
         "user": user_id,
         "until": format_timestamp(datetime.fromisoformat(moment) + timedelta(days=int(query.within[:-1]))),
     }
-    found = _due(mine=query.mine)
-    columns = found.selected_columns
-    rows, total = fetch_page(
-        transaction, found, [columns["at"], columns["id"], columns["kind"], columns["what"]], query, parameters
-    )
-    members = sorted({row.member_id for row in rows if row.member_id is not None})
+    dates = _due(mine=query.mine)
+    columns = dates.selected_columns
+    order = [columns["at"], columns["id"], columns["kind"], columns["what"]]
+    found = fetch_page(transaction, dates, order, query, parameters)
+    members = sorted({row.member_id for row in found.rows if row.member_id is not None})
     names = {row.id: row.name for row in transaction.rows(_NAMES, {"ids": members})} if members else {}
     items = [
         {
@@ -147,9 +146,9 @@ def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[st
             if row.member_id is None
             else {"memberId": row.member_id, "name": names.get(row.member_id, "")},
         }
-        for row in rows
+        for row in found.rows
     ]
-    return envelope(items, total, query)
+    return envelope(items, found, query)
 
 
 def is_overdue(at: str, moment: str) -> bool:

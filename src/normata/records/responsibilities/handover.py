@@ -65,11 +65,11 @@ def list_responsibilities(transaction: Transaction, member_id: str, query: PageQ
     member = member_named(transaction, member_id)
     if member is None or member.organization_id != query.organization_id:
         raise NotFound
-    found = _named().subquery("named")
-    statement = select(*found.c)
-    order = [found.c.kind, found.c.label, found.c.id, found.c.field]
-    rows, total = fetch_page(transaction, statement, order, query, _parameters(member))
-    return envelope([row._asdict() for row in rows], total, query)
+    named = _named().subquery("named").c
+    order = [named.kind, named.label, named.id, named.field]
+    found = fetch_page(transaction, select(*named), order, query, _parameters(member))
+    names = named.keys()
+    return envelope([{name: getattr(row, name) for name in names} for row in found.rows], found, query)
 
 
 def count_responsibilities(transaction: Transaction, member: Any) -> dict[str, int]:

@@ -157,6 +157,7 @@ its control. This includes removed members.""",
                 }
             ],
             "total": 1,
+            "totalIsExact": True,
             "page": 1,
             "limit": 100,
         },
