@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.installations import PostgreSQL, SQLite, Store, normata, tell
-from benchmarks.speed import console, contenders, history, records, report
+from benchmarks.speed import console, contenders, history, mixed, records, report
 from benchmarks.speed.browsing import browse
 from benchmarks.speed.contenders import CONNECTIONS, THREADS, measure
 from benchmarks.speed.coverage import Sizes, coverage
@@ -28,7 +28,7 @@ from benchmarks.world import Tokens
 from normata.identity.tokens.tokens import generate
 from tests.postgres import running_server
 
-PARTS = ("pages", "restores", "records", "coverage", "history", "console", "memory", "starting")
+PARTS = ("pages", "restores", "records", "mixed", "coverage", "history", "console", "memory", "starting")
 
 
 def main() -> None:
@@ -94,6 +94,8 @@ def run(options: argparse.Namespace) -> Figures:
             with records.lists(stores, tokens[READER]) as asked:
                 figures.records = measure(asked, *effort)
         ours = {key: store for key, store in stores.items() if store.is_ours}
+        if "mixed" in options.parts:
+            figures.mixed = mixed.measured(ours, tokens, *effort)
         if {"coverage", "history"} & set(options.parts):
             adopted = options.adopted_controls
             figures.loaded += load(ours, "adopted", tokens, controls=adopted, policies=0, with_short=True)

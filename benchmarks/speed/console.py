@@ -7,8 +7,8 @@ from itertools import repeat
 from urllib.parse import urlencode
 
 from benchmarks.installations import Store, normata, tell
-from benchmarks.speed.contenders import Contender
-from benchmarks.speed.coverage import SEARCHES, Request, send
+from benchmarks.speed.contenders import Contender, Request
+from benchmarks.speed.coverage import SEARCHES, send
 from benchmarks.speed.data import CALLER
 from normata.console.page_request import SESSION_COOKIE
 from normata.core.schema.fields import COVERAGE_STATUSES

@@ -33,6 +33,15 @@ ANSWERS = 20  # for each connection in a round, even of a slow contender,
 LONGEST = 15  # unless that takes more seconds
 SETTLED = 0.3  # seconds after which a server has finished the changes in flight when wrk stopped
 
+
+class Request(NamedTuple):
+    """A request, with its body as JSON, or null."""
+
+    method: str
+    path: str
+    body: Any = None
+
+
 Load = tuple[int, Sample]  # the number of answers, and their sample
 Transactions = Sequence[Sequence[Statement]]
 
@@ -91,25 +100,36 @@ def measure(contenders: dict[str, Contender], rounds: int, seconds: int) -> dict
     return measured
 
 
-def wrk(server: Server, token: str, seconds: int, path: str = "/", posts: Sequence[Post] = ()) -> Load:
-    """Request a page repeatedly, or send each of ``posts`` once. Raises MeasurementFailed for answers other than 2xx.
+def wrk(
+    server: Server,
+    token: str,
+    seconds: int,
+    path: str = "/",
+    requests: Sequence[Request] = (),
+    *,
+    repeats: bool = False,
+    connections: int = CONNECTIONS,
+) -> Load:
+    """Request a page repeatedly, or send ``requests``: each once, or again from the first one if it ``repeats``.
+
+    Raises MeasurementFailed for answers other than 2xx.
 
     wrk is written in C, so it takes little of the processors that it shares with the servers.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".paths") as file:
-        for post in posts:
-            file.write(post.path if post.body is None else f"{post.path}\t{json.dumps(post.body)}")
-            file.write("\n")
+        for one in requests:
+            file.write(f"{one.method}\t{one.path}")
+            file.write("\n" if one.body is None else f"\t{json.dumps(one.body)}\n")
         file.flush()
-        threads = 1 if posts else THREADS  # each thread would send the list from its start
+        threads = 1 if requests else THREADS  # each thread would send the list from its start
         command = [
-            *("wrk", "--threads", str(threads), "--connections", str(CONNECTIONS), "--duration", f"{seconds}s"),
+            *("wrk", "--threads", str(threads), "--connections", str(connections), "--duration", f"{seconds}s"),
             *("--timeout", "60s", "--script", str(Path(__file__).with_name("wrk.lua"))),
             *("--header", f"Authorization: Bearer {token}", f"http://127.0.0.1:{server.port}{path}"),
-            *(["--", file.name] if posts else []),
+            *(["--", file.name, *(["repeat"] if repeats else [])] if requests else []),
         ]
         told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds + 120)
-    if posts:
+    if requests:
         time.sleep(SETTLED)
     found = json.loads(told.stdout.strip().splitlines()[-1])
     if any(found["faults"].values()):
@@ -193,7 +213,7 @@ def changes(stores: Mapping[str, Store], policies: int, token: str) -> Iterator[
                     load = partial(send, store.url("small"), prepared)
                     label = f"The statements of a {sort.name}, {driver}"
                     contenders[f"{prefix}-{sort.name}-statements"] = Contender(label, load, **hooks)
-                load = partial(wrk, server, token, posts=posts)
+                load = partial(wrk, server, token, requests=_requests(posts))
                 pids = server.pid, store.pid
                 contenders[f"{prefix}-{sort.name}"] = Contender(
                     f"Normata, {sort.name}, {store.name}", load, pids, **hooks
@@ -212,11 +232,15 @@ def _unsealed(store: Store, stack: ExitStack, policies: int, token: str) -> Cont
     server = stack.enter_context(stand_in("unsealed:create_app", {"NORMATA_DATABASE_URL": store.url(UNSEALED)}))
     return Contender(
         f"Normata, restore, {store.name}, nothing sealed",
-        partial(wrk, server, token, posts=[restoring(number) for number in range(policies)]),
+        partial(wrk, server, token, requests=_requests([restoring(number) for number in range(policies)])),
         (server.pid, store.pid),
         prepare=partial(archive_again, store, UNSEALED),
         verify=partial(_require_made, store, SORTS[0], label=UNSEALED),
     )
+
+
+def _requests(posts: Sequence[Post]) -> list[Request]:
+    return [Request("POST", post.path, post.body) for post in posts]
 
 
 def archive_again(store: Store, label: str = "small") -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from benchmarks.installations import PATIENCE, Server, Store, normata
-from benchmarks.speed.contenders import PAGE, Contender, Load, MeasurementFailed, archive_again
+from benchmarks.speed.contenders import PAGE, Contender, Load, MeasurementFailed, Request, archive_again
 from benchmarks.speed.data import ORGANIZATION, SHORT, SHORT_FRAMEWORK, policy_id
 from benchmarks.speed.figures import Sample
 from benchmarks.world import made_id
@@ -21,12 +21,6 @@ from benchmarks.world import made_id
 SORTS = ("identifier", "name", "slug", "type", "isMandatory", "coverageStatus", "effectiveCoverageStatus", "updatedAt")
 # Words in all controls, in some of them, and in none.
 SEARCHES = ("a", "access", "control policy", "nothing of the kind")
-
-
-class Request(NamedTuple):
-    method: str
-    path: str
-    body: Any = None
 
 
 class Sizes(NamedTuple):

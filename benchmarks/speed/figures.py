@@ -105,6 +105,7 @@ class Figures(BaseModel):
     pages: dict[str, Measured] = {}
     restores: dict[str, Measured] = {}
     records: dict[str, Measured] = {}
+    mixed: dict[str, Measured] = {}
     coverage: dict[str, Measured] = {}
     history: dict[str, Measured] = {}
     console: dict[str, Measured] = {}

@@ -10,8 +10,8 @@ from functools import partial
 from urllib.parse import quote, urlencode
 
 from benchmarks.installations import Store, normata, tell
-from benchmarks.speed.contenders import Contender
-from benchmarks.speed.coverage import Request, assessments, one_by_one
+from benchmarks.speed.contenders import Contender, Request
+from benchmarks.speed.coverage import assessments, one_by_one
 from benchmarks.speed.data import FRAMEWORKS, ORGANIZATION, SHORT, SHORT_FRAMEWORK
 from benchmarks.world import made_id
 from normata.core.db.types import format_timestamp

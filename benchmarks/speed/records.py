@@ -7,8 +7,8 @@ from functools import partial
 from urllib.parse import urlencode
 
 from benchmarks.installations import Store, normata, tell
-from benchmarks.speed.contenders import Contender
-from benchmarks.speed.coverage import Request, one_by_one
+from benchmarks.speed.contenders import Contender, Request
+from benchmarks.speed.coverage import one_by_one
 from benchmarks.speed.data import ORGANIZATION, arrays
 from benchmarks.world import Tokens, made_id, member
 from normata.records.kinds import Task

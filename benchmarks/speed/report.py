@@ -19,7 +19,7 @@ _TARGETS = ("What", "Measured", "Least to greatest", "Target", "Met")
 _MEASURED = ("", "A second", "Least to greatest", "p50, ms", "p99, ms", "Processor, ms", "Database, ms")
 _CONSOLE = ("", "SQLite, ms", "Processor, ms", "PostgreSQL, ms", "Processor, ms", "Database, ms")
 _BROWSED = ("", "Seen after, ms", "Longest task, ms", "Layout shift")
-_PARTS = ("pages", "restores", "records", "coverage", "history", "console", "memory", "starting")
+_PARTS = ("pages", "restores", "records", "mixed", "coverage", "history", "console", "memory", "starting")
 _LOADED = ("Database", "Controls", "Matches", "Policies", "Seconds", "Peak, MiB")
 
 
@@ -68,6 +68,7 @@ def page(figures: Figures) -> str:
         "pages": _measured(figures.pages),
         "restores": _measured(figures.restores),
         "records": _measured(figures.records),
+        "mixed": _measured(figures.mixed),
         "coverage": _measured(figures.coverage),
         "history": _measured(figures.history),
         "console": _of_console(figures, "demo"),
@@ -76,7 +77,7 @@ def page(figures: Figures) -> str:
         "memory": table(("Requests", "Resident, MiB", ""), _samples(memory), left=(2,)),
         "loaded": table(_LOADED, map(_load, figures.loaded)),
     }
-    parts = ("pages", "restores", "records", "coverage", "history", "console", "browsed", "memory", "loaded")
+    parts = ("pages", "restores", "records", "mixed", "coverage", "history", "console", "browsed", "memory", "loaded")
     absent = [f"{{{name}}}" for name in parts if not getattr(figures, name)]
     sections = re.split(r"^(?=## )", _TEMPLATE.read_text("utf-8"), flags=re.MULTILINE)
     return "".join(each.format(**values) for each in sections if not any(name in each for name in absent))

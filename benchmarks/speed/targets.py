@@ -7,6 +7,7 @@ from benchmarks.speed.console_targets import of_console
 from benchmarks.speed.data import SHORT
 from benchmarks.speed.figures import Figures, Memory, Spread, ratio
 from benchmarks.speed.history_targets import of_history
+from benchmarks.speed.mixed import of_mixed
 from benchmarks.speed.outcome import Outcome
 
 
@@ -43,6 +44,7 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
         if found := ratio(measured, upper, lower):
             yield Outcome(name, found, bound)
     yield from _of_records(figures)
+    yield from of_mixed(figures)
     yield from _of_coverage(figures)
     yield from of_history(figures)
     yield from of_console(figures)

@@ -1,5 +1,5 @@
--- For wrk: each request of a file once, where a file is named: a path, or a path, a tab and a body. In the end the
--- figures as one line of JSON.
+-- For wrk: each request of a file once, where a file is named, or again from the first one with a second argument. A
+-- line is a method, a path and perhaps a body, with tabs between them. In the end the figures as one line of JSON.
 
 function init(arguments)
   if arguments[1] == nil then
@@ -11,10 +11,13 @@ function init(arguments)
   end
   wrk.headers["Content-Type"] = "application/json"
   function request()
+    local line = lines[sent + 1] or "GET\t/the-list-of-requests-is-too-short/"
     sent = sent + 1
-    local line = lines[sent] or "/the-list-of-requests-is-too-short/"
-    local path, body = line:match("^(.-)\t(.*)$")
-    return wrk.format("POST", path or line, nil, body)
+    if arguments[2] ~= nil and sent == #lines then
+      sent = 0
+    end
+    local method, path, body = line:match("^([^\t]+)\t([^\t]+)\t?(.*)$")
+    return wrk.format(method, path, nil, body ~= "" and body or nil)
   end
 end
 
