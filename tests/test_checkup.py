@@ -75,6 +75,11 @@ SCHEMA: dict[str, dict[str, tuple[list[str], str]]] = {
             ["CREATE TRIGGER mine AFTER INSERT ON unsealed_event BEGIN DELETE FROM unsealed_event; END"],
             "the table unsealed_event has a trigger mine that is not Normata's",
         ),
+        "trigrams without a text": (["DROP VIEW record_trigram_text"], "the index of trigrams is not as Normata makes"),
+        "texts without trigrams": (
+            ["DELETE FROM record_trigram_row WHERE kind = 'task'"],
+            "rows of the table task, which have no trigrams",
+        ),
     },
     "postgresql": {
         **ALIKE,

@@ -88,9 +88,8 @@ def record_names(kind: type[Restorable]) -> Naming:
     rows = select(
         table.id, table[kind.title_column()].label("label"), identifier.label("identifier"), null().label("control_id")
     ).where(table.organization_id == _ORGANIZATION)
-    return Naming(
-        rows, table.id, table.archived_at.is_(None), table.search_text, [table.title_key.asc(), table.id.asc()]
-    )
+    order = [table.title_key.asc(), table.id.asc()]
+    return Naming(rows, table.id, table.archived_at.is_(None), table.search_text, order, kind.__tablename__)
 
 
 _FRAMEWORK, _CONTROL = sql_table(Framework).c, sql_table(Control).c

@@ -22,6 +22,7 @@ from sqlalchemy import Table as SqlTable
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 from sqlalchemy.schema import SchemaItem
 
+from normata.core.db.trigrams import add_triggers
 from normata.core.schema.descriptions import with_article
 from normata.core.schema.fields import Identifier, Text, Timestamp
 from normata.core.schema.table import Due, Table, foreign_key, sql_table
@@ -186,6 +187,7 @@ def _index_lists(kind: type[Restorable]) -> None:
             sqlite_where=text(f"updated_at <> {NEVER}"),
         )
     _index_orders(kind)
+    add_triggers(table)
     for column in (None, *filter_columns(kind)):
         named = () if column is None else (column,)
         where = text(f"{column.name} IS NOT NULL") if column is not None and column.nullable else None

@@ -24,6 +24,7 @@ from sqlalchemy import (
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
+from normata.core.db.trigrams import ids_with, trigrams_of_few
 from normata.core.db.types import Document
 from normata.core.schema.cursors import SortKeys
 from normata.core.schema.descriptions import known_values
@@ -41,6 +42,7 @@ from normata.core.schema.paging import (
     matching,
     ordered,
 )
+from normata.core.schema.text import fold
 from normata.core.schema.wire import as_wire, columns, wire_names
 from normata.errors import NotFound
 from normata.records.base import NEVER, Restorable, filter_columns
@@ -123,10 +125,15 @@ def _filter(column: Column[Any]) -> Any:
 def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -> dict[str, Any]:
     """A page of the records of a kind. ``query`` is of the kind's :func:`record_query`.
 
-    It takes one statement, and one more to count if there are records behind the page, or if no index has its records
-    in order.
+    It takes one statement, one more for a search, and one more to count if there are records behind the page, or if no
+    index has its records in order.
     """
-    if _is_scattered(query):
+    trigrams = trigrams_of_few(transaction, fold(query.search).split()) if query.search else None
+    if trigrams is not None:
+        records = _records(kind, query).where(kind.sql().c.id.in_(ids_with(kind.__tablename__)))
+        # No order of an index, so that the database starts from the few ids.
+        found = fetch_page(transaction, records, _order(kind, query, by_index=False), query, {"trigrams": trigrams})
+    elif _is_scattered(query):
         found = _scattered(transaction, kind, query)
     else:
         found = fetch_page(transaction, _records(kind, query), _order(kind, query), query)

@@ -15,6 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
 from normata.core.db.database import Database
+from normata.core.db.trigrams import OWN_TABLES
 from normata.core.schema import migrations
 from normata.core.schema.migrations import upgrading
 from normata.core.schema.migrations.comparing import belongs_to, differs
@@ -41,7 +42,7 @@ def shape(connection: Connection) -> dict[str, Any]:
             "indexes": sorted(map(repr, map(index_shape, inspector.get_indexes(name)))),
         }
         for name in inspector.get_table_names()
-        if name != "alembic_version"
+        if name not in {"alembic_version", *OWN_TABLES}
     }
 
 

@@ -30,6 +30,7 @@ class DelegatingTransaction(Transaction):
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
+        self.has_trigrams = transaction.has_trigrams
 
     @override
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:

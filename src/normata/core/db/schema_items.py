@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 
 class Trigger(NamedTuple):
-    """A trigger of a table, on both databases; ``function`` is the source of the function that it calls on PostgreSQL.
+    """A trigger of a table; ``function`` is the source of the function that it calls on PostgreSQL.
 
-    A table names its triggers in its info ``triggers``.
+    PostgreSQL lacks it if ``postgresql`` is empty. A table names its triggers in its info ``triggers``.
     """
 
     name: str
     sqlite: str
-    postgresql: str
-    function: str
+    postgresql: str = ""
+    function: str = ""
 
 
 class Item(NamedTuple):

@@ -67,6 +67,8 @@ class Transaction(ABC):
     :class:`normata.errors.Unavailable`.
     """
 
+    has_trigrams: bool = False  # whether the database has the index of :mod:`normata.core.db.trigrams`
+
     @abstractmethod
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
         """Execute ``statement`` and return all its rows; none if it returns no rows."""

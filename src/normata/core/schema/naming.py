@@ -11,8 +11,10 @@ from pydantic import Field
 from sqlalchemy import ColumnElement, Select, UnaryExpression, bindparam
 
 from normata.core.db.transaction import Transaction
+from normata.core.db.trigrams import ids_with, trigrams_of_few
 from normata.core.schema.fields import Identifier
 from normata.core.schema.paging import Found, PageQuery, Search, envelope, fetch_page, matching
+from normata.core.schema.text import fold
 from normata.core.schema.wire import Wire
 
 _MAX_IDS = 100  # the number of rows on a page
@@ -53,7 +55,7 @@ class Naming:
 
     ``rows`` selects those of the organization, which is the parameter ``organization``, with the columns of
     :class:`Name`, but ``is_live``. Then come the expressions: the id, whether it is live, the folded text to search,
-    and the order, which ends with the id.
+    and the order, which ends with the id. ``records`` is the table if it is one of records, whose texts are indexed.
     """
 
     rows: Select[Any]
@@ -61,6 +63,7 @@ class Naming:
     is_live: ColumnElement[bool]
     search_text: ColumnElement[str]
     order: Sequence[ColumnElement[Any] | UnaryExpression[Any]]
+    records: str | None = None
 
     @cached_property
     def of_all(self) -> Select[Any]:
@@ -87,6 +90,10 @@ def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> di
         statement = statement.where(naming.is_live)
     if query.search:
         statement = statement.where(matching(naming.search_text, query.search))
+        trigrams = naming.records and trigrams_of_few(transaction, fold(query.search).split())
+        if naming.records and trigrams:
+            statement = statement.where(naming.id.in_(ids_with(naming.records)))
+            parameters["trigrams"] = trigrams
     found = fetch_page(transaction, statement, naming.order, query, parameters)
     return envelope([name_of(row._asdict()) for row in found.rows], found, query)
 

@@ -73,7 +73,7 @@ def _wanted(table: SqlTable, quote: IdentifierPreparer) -> dict[Item, object]:
             kind = "unique index" if index.unique else "index"
             name = (quote.format_index(index) or "").strip('"')
             items[Item(kind, table.name, name)] = _definition(index)
-    for trigger in table.info.get("triggers", ()):
+    for trigger in (one for one in table.info.get("triggers", ()) if one.postgresql):
         items[Item("trigger", table.name, trigger.name)] = (
             _ENABLED,
             _unqualified(trigger.postgresql),

@@ -20,7 +20,7 @@ from normata.core.db.database import BadDatabaseUrl, Database
 from normata.core.db.lookup import Lookup
 from normata.core.db.monitoring import Monitor
 from normata.core.db.security import Security
-from normata.core.db.sqlite import schema
+from normata.core.db.sqlite import schema, trigrams
 from normata.core.db.sqlite.connection import File, begin
 from normata.core.db.sqlite.dry_runs import DryRuns
 from normata.core.db.sqlite.lookup_cache import LookupCache
@@ -173,6 +173,7 @@ class SQLite(Database):
             for broken in () if only_schema else reading.fetch("PRAGMA foreign_key_check"):
                 yield _broken(broken)
             yield from schema.faults(reading.fetch, metadata)
+            yield from () if only_schema else trigrams.faults(reading.fetch, metadata)
         except (sqlite3.DatabaseError, Unavailable) as error:
             reading.failure = None  # reported here
             yield f"the database is damaged: {error}"
@@ -199,6 +200,7 @@ class SQLite(Database):
         """
         connection, _ = self._file.open()
         try:
+            trigrams.make_anew(connection.execute)
             connection.execute("VACUUM")
             ((is_busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error as error:

@@ -29,6 +29,8 @@ UPDATE sqlite_stat1 SET stat = '1000000000' || substr(stat, instr(stat, ' ')) WH
 class SQLiteTransaction(Transaction):
     """A transaction that has begun; its creator ends it."""
 
+    has_trigrams = True
+
     def __init__(self, connection: Connection, statements: Statements, file: File) -> None:
         connection.moment = None
         self._connection = connection

@@ -9,6 +9,8 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Column, String
 from sqlalchemy.types import TypeEngine
 
+from normata.core.db.trigrams import OWN_TABLES
+
 
 def differs(
     context: MigrationContext, _stored: Column[Any], _declared: Column[Any], stored: TypeEngine[Any], declared: Any
@@ -25,9 +27,14 @@ def differs(
 
 
 def belongs_to(dialect: str) -> Callable[[Any, str | None, str, bool, Any], bool]:
-    """Which items of a schema a database has, for Alembic: not an index whose ``info`` names another dialect."""
+    """Which items of a schema are compared, for Alembic.
 
-    def belongs(item: Any, _name: str | None, kind: str, _reflected: bool, _compared: Any) -> bool:
+    Not an index whose ``info`` names another dialect, and not the tables of SQLite's index of trigrams.
+    """
+
+    def belongs(item: Any, name: str | None, kind: str, _reflected: bool, _compared: Any) -> bool:
+        if kind == "table":
+            return name not in OWN_TABLES
         return kind != "index" or item.info.get("dialect", dialect) == dialect
 
     return belongs

@@ -14,7 +14,7 @@ from normata.core.db.types import now, text, timestamp
 from normata.coverage.upgrading import MATCHES_THAT_COUNT, compute_anew
 
 revision = "20261124_90"
-down_revision = "20261124_88"
+down_revision = "20261124_89"
 
 _RULE = "NOT_ASSESSED"  # of `normata.coverage.upgrades`
 
