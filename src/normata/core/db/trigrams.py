@@ -67,7 +67,7 @@ def trigrams_of_few(transaction: Transaction, words: Sequence[str]) -> str | Non
 
 def ids_with(kind: str) -> Select[Any]:
     """The ids of the records of a table whose texts may have the words of a search, with the parameter ``trigrams``."""
-    indexed = select(_index.c.rowid).where(_asked())
+    indexed = select(_index.c.rowid).where(_has_trigrams())
     batch = select(_sequence.c.seq - _sequence.c.seq % BATCH).where(_sequence.c.name == NUMBERS)
     found = union_all(
         select(_numbers.c.record_id).where(_numbers.c.number.in_(indexed), _numbers.c.kind == kind),
@@ -76,12 +76,12 @@ def ids_with(kind: str) -> Select[Any]:
     return select(found.c.record_id)
 
 
-def _asked() -> ColumnElement[bool]:
+def _has_trigrams() -> ColumnElement[bool]:
     return _index.c[INDEX].bool_op("MATCH")(_MATCH)
 
 
 _COUNT = select(func.count()).select_from(
-    select(_index.c.rowid).where(_asked()).limit(bindparam("few", type_=Integer())).subquery()
+    select(_index.c.rowid).where(_has_trigrams()).limit(bindparam("few", type_=Integer())).subquery()
 )
 
 

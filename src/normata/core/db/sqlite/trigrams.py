@@ -16,10 +16,10 @@ _SAMPLE = 200  # texts that are looked for by the check
 _INDEXED = f"(SELECT seq - seq % {BATCH} FROM sqlite_sequence WHERE name = '{NUMBERS}')"
 
 
-def make_anew(fetch: Fetch) -> None:
+def make_anew(run: Callable[[str], object]) -> None:
     """Fill the index again, so that nothing is left of former texts."""
-    fetch(f"INSERT INTO {INDEX} ({INDEX}) VALUES ('delete-all')")
-    fetch(
+    run(f"INSERT INTO {INDEX} ({INDEX}) VALUES ('delete-all')")
+    run(
         f"INSERT INTO {INDEX} (rowid, text) SELECT number, text FROM {TEXTS} WHERE number <= {_INDEXED} ORDER BY number"
     )
 
