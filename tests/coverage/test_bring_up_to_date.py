@@ -21,8 +21,17 @@ from normata.core.db.database import Database
 from normata.core.db.transaction import Parameters, Statement
 from normata.core.schema.table import new_id, sql_table
 from normata.coverage.engine import Level
-from normata.coverage.recompute import Touched, bring_up_to_date, current_coverage, is_current, stored_coverage
+from normata.coverage.prospect import Former, prospect_of
+from normata.coverage.recompute import (
+    Touched,
+    bring_up_to_date,
+    coverage_with,
+    current_coverage,
+    is_current,
+    stored_coverage,
+)
 from normata.frameworks.baseline_model import Baseline, BaselineControl
+from normata.frameworks.counting import is_requirement
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, EffectiveCoverage, FrameworkAdoption
 from tests import world
 from tests.coverage import definition
@@ -163,6 +172,21 @@ def by_definition(unit: UnitOfWork) -> dict[str, tuple[int, bool]]:
     return {name: (levels[name], name in counted) for name in controls}
 
 
+def look_ahead(unit: UnitOfWork, framework: str, baseline: str | None) -> None:
+    """What an adoption would lead to is what follows from everything, computed anew."""
+    key = (_ADOPTION.c.organization_id == ALPHA) & (_ADOPTION.c.framework_id == framework)
+    adoption = unit.row(select(_ADOPTION).where(key))
+    was: Former = "new" if adoption is None else "same" if adoption.baseline_id == baseline else "other"
+    before, after = stored_coverage(unit, ALPHA), coverage_with(unit, ALPHA, framework, baseline)
+    found = prospect_of(unit, ALPHA, framework, baseline, was)
+    own = set(unit.scalars(select(_CONTROL.c.id).where(_CONTROL.c.framework_id == framework)))
+    assert found.own.keys() == own
+    for control, ranked in found.own.items():
+        assert (ranked.computed, ranked.applies) == (after[control].computed, after[control].applies)
+    levels = {control: (one.effective, after[control].computed.effective) for control, one in before.items()}
+    assert found.others == {one: found for one, found in levels.items() if one not in own and found[0] != found[1]}
+
+
 STEPS: Sequence[Callable[[UnitOfWork, random.Random], Touched]] = (
     *(restate, restate, restate, rematch, rematch),
     *(move, readopt, retype, rebase, rebase, reselect, reselect),
@@ -180,6 +204,26 @@ def test_after_any_changes_what_is_stored_is_what_follows(database: Database, rn
             assert is_current(unit, ALPHA)
             stored = unit.rows(select(_EFFECTIVE).where(_EFFECTIVE.c.organization_id == ALPHA))
             assert {row.control_id: (Level[row.status], row.applies) for row in stored} == by_definition(unit)
+            framework = rng.choice(["fw-sun", "fw-moon", "fw-star", "fw-own"])
+            look_ahead(unit, framework, rng.choice([None, baseline_of(unit, framework)]))
+        raise Undo
+
+    with pytest.raises(Undo):
+        change(database, work)
+
+
+def test_a_framework_that_was_assessed_in_full_before_would_be_full_again(database: Database) -> None:
+    """Its groups as well."""
+
+    def work(unit: UnitOfWork) -> None:
+        for framework in ("fw-sun", "fw-moon", "fw-star", "fw-own"):
+            of_framework = (_ADOPTION.c.organization_id == ALPHA) & (_ADOPTION.c.framework_id == framework)
+            unit.rows(delete(_ADOPTION).where(of_framework))
+            requirements = select(_CONTROL.c.id).where(_CONTROL.c.framework_id == framework, is_requirement())
+            for control in unit.scalars(requirements):
+                state(unit, control, "FULL")
+            bring_up_to_date(unit, ALPHA, Touched(frameworks=[framework]))
+            look_ahead(unit, framework, None)
         raise Undo
 
     with pytest.raises(Undo):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
-from sqlalchemy import BindParameter, bindparam, select
+from sqlalchemy import BindParameter, bindparam, func, select
 
 from normata.adoption.adoption import UNCHANGED, NamedBaseline, find_baseline
-from normata.core.db.transaction import Transaction
+from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.fields import CoverageStatus
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
-from normata.coverage.engine import Computed, Level
-from normata.coverage.recompute import coverage_with, stored_coverage
+from normata.coverage.engine import Level
+from normata.coverage.prospect import Former, prospect_of
 from normata.errors import NotFound
 from normata.frameworks.baselines import BaselineReference, baseline_reference
 from normata.frameworks.control_wire import ControlReference, FrameworkReference, reference_to_wire
@@ -79,51 +79,55 @@ def preview_adoption(
         raise NotFound
     found = find_baseline(transaction, organization_id, framework_id, baseline)
     baseline_id = framework.baseline_id if found is UNCHANGED else found
-    now = stored_coverage(transaction, organization_id)
-    with_it = coverage_with(transaction, organization_id, framework_id, baseline_id)
-    then = {control: found.computed for control, found in with_it.items()}
+    if framework.adoption_id is None:
+        was: Former = "new"
+    else:
+        was = "same" if baseline_id == framework.baseline_id else "other"
+    own, others = prospect_of(transaction, organization_id, framework_id, baseline_id, was)
     requirements = read_requirements(transaction, organization_id, framework_id)
-    applicable = [requirement for requirement in requirements if with_it[requirement.id].applies]
-    gaps = [requirement for requirement in applicable if then[requirement.id].effective < Level.FULL]
+    applicable = [requirement for requirement in requirements if own[requirement.id].applies]
+    then = {requirement.id: own[requirement.id].computed.effective for requirement in applicable}
+    gaps = [requirement for requirement in applicable if then[requirement.id] < Level.FULL]
     return {
         "framework": _reference(framework),
         "isAdopted": framework.adoption_id is not None,
         "baseline": baseline_reference(transaction, baseline_id),
         "applicable": len(applicable),
         "notApplicable": len(requirements) - len(applicable),
-        "effective": _counts(then[requirement.id] for requirement in applicable),
-        "gaps": [
-            reference_to_wire(gap) | {"effectiveCoverageStatus": then[gap.id].effective.name} for gap in gaps[:MAX_GAPS]
-        ],
-        "others": _gains(transaction, key, now, then),
+        "effective": _wire(Counter(then.values())),
+        "gaps": [reference_to_wire(gap) | {"effectiveCoverageStatus": then[gap.id].name} for gap in gaps[:MAX_GAPS]],
+        "others": _gains(transaction, organization_id, others),
     }
 
 
 def _gains(
-    transaction: Transaction, key: Mapping[str, str], now: Mapping[str, Computed], then: Mapping[str, Computed]
+    transaction: Transaction, organization_id: str, changes: Mapping[str, tuple[Level, Level]]
 ) -> list[dict[str, Any]]:
-    gained = {control_id for control_id, before in now.items() if then[control_id].effective > before.effective}
-    lost = {control_id for control_id, before in now.items() if then[control_id].effective < before.effective}
-    if not gained and not lost:
-        return []
-    found: dict[str, tuple[Any, list[str]]] = {}
-    for row in transaction.rows(_OTHERS, key):
-        found.setdefault(row.id, (row, []))[1].append(row.control_id)
+    """The frameworks whose applicable requirements would change."""
+    changed: defaultdict[str, list[tuple[Level, Level]]] = defaultdict(list)  # by framework
+    for batch in batches(sorted(changes)):
+        for control_id, framework_id in transaction.rows(_CHANGED, {"organization": organization_id, "ids": batch}):
+            changed[framework_id].append(changes[control_id])
+    found: dict[str, tuple[Any, Counter[Level]]] = {}
+    for batch in batches(sorted(changed)):
+        for row in transaction.rows(_COUNTED, {"organization": organization_id, "ids": batch}):
+            found.setdefault(row.id, (row, Counter()))[1][Level[row.status]] += row.number
+    for framework_id, (_, counts) in found.items():
+        counts.subtract(before for before, _ in changed[framework_id])
+        counts.update(after for _, after in changed[framework_id])
     return [
         {
             "framework": _reference(framework),
-            "gained": len(gained.intersection(requirements)),
-            "lost": len(lost.intersection(requirements)),
-            "effective": _counts(then[control_id] for control_id in requirements),
+            "gained": sum(after > before for before, after in changed[framework.id]),
+            "lost": sum(after < before for before, after in changed[framework.id]),
+            "effective": _wire(counts),
         }
-        for framework, requirements in found.values()
-        if not (gained | lost).isdisjoint(requirements)
+        for framework, counts in sorted(found.values(), key=lambda one: (one[0].identifier_key, one[0].id))
     ]
 
 
-def _counts(computed: Iterable[Computed]) -> dict[str, int]:
-    counted = Counter(one.effective for one in computed)
-    return {level.name.lower(): counted[level] for level in Level}
+def _wire(counts: Mapping[Level, int]) -> dict[str, int]:
+    return {level.name.lower(): counts.get(level, 0) for level in Level}
 
 
 def _reference(row: Any) -> dict[str, Any]:
@@ -138,6 +142,7 @@ def _reference(row: Any) -> dict[str, Any]:
 _FRAMEWORK, _ADOPTION = sql_table(Framework), sql_table(FrameworkAdoption)
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _PREVIEWED: BindParameter[str] = bindparam("framework")
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
 _SHOWN = (_FRAMEWORK.c.id, _FRAMEWORK.c.name, _FRAMEWORK.c.identifier, _FRAMEWORK.c.identifier_color)
 
 _VISIBLE = (
@@ -147,11 +152,15 @@ _VISIBLE = (
     )
     .where(_FRAMEWORK.c.id == _PREVIEWED, visible_to(_ORGANIZATION))
 )
-_OTHERS = (
-    select(*_SHOWN, Control.id.label("control_id"))
-    .join(_ADOPTION, _ADOPTION.c.framework_id == _FRAMEWORK.c.id)
+_CHANGED = (
+    select(Control.id, Control.framework_id)
+    .join(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
+    .where(Control.id.in_(_IDS), IS_REQUIREMENT, IS_APPLICABLE)
+)
+_COUNTED = (
+    select(*_SHOWN, _FRAMEWORK.c.identifier_key, EffectiveCoverage.status, func.count().label("number"))
     .join(Control, Control.framework_id == _FRAMEWORK.c.id)
     .join(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
-    .where(_ADOPTION.c.organization_id == _ORGANIZATION, _FRAMEWORK.c.id != _PREVIEWED, IS_REQUIREMENT, IS_APPLICABLE)
-    .order_by(_FRAMEWORK.c.identifier_key, _FRAMEWORK.c.id)
+    .where(_FRAMEWORK.c.id.in_(_IDS), IS_REQUIREMENT, IS_APPLICABLE)
+    .group_by(*_SHOWN, _FRAMEWORK.c.identifier_key, EffectiveCoverage.status)
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import BindParameter, bindparam, delete, func, select, union_all
 
@@ -40,7 +40,7 @@ COVERAGE_WRITES: tuple[Write, ...] = (
     delete_of(EffectiveCoverage),
 )
 
-_LEAST = 1_000  # controls that an incremental update may touch in any case
+LEAST_TOUCHED = 1_000  # controls that an incremental update may touch in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,10 @@ def _limits(unit: UnitOfWork, organization_id: str, touched: Touched) -> Iterato
     """
     moves = bool(touched.controls or touched.decided or touched.frameworks)
     if not moves:
-        yield _LEAST
+        yield LEAST_TOUCHED
     adopted = unit.scalar(_ADOPTED_CONTROLS, {"organization": organization_id}) or 0
-    most = max(_LEAST, adopted // 4)
-    if moves or most > _LEAST:
+    most = max(LEAST_TOUCHED, adopted // 4)
+    if moves or most > LEAST_TOUCHED:
         yield most
 
 
@@ -301,8 +301,16 @@ def stored_coverage(transaction: Transaction, organization_id: str) -> dict[str,
     return {control: found.computed for control, found in _stored(transaction, organization_id).items()}
 
 
+def stored_in(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Ranked]:
+    """The stored coverage and applicability of the controls of an adopted framework."""
+    return _ranked(transaction.rows(_STORED_IN, {"organization": organization_id, "framework": framework_id}))
+
+
 def _stored(transaction: Transaction, organization_id: str) -> dict[str, Ranked]:
-    rows = transaction.rows(_STORED, {"organization": organization_id})
+    return _ranked(transaction.rows(_STORED, {"organization": organization_id}))
+
+
+def _ranked(rows: Iterable[Any]) -> dict[str, Ranked]:
     return {
         row.control_id: Ranked(Computed(Level[row.status], Level[row.own], row.is_indirect), row.rank, row.applies)
         for row in rows
@@ -331,6 +339,9 @@ _STATEMENTS = select(_STATEMENT.c.control_id, assessed_status().label("status"),
 _RESULTS = ("status", "is_indirect", "own", "rank", "applies")
 _STORED = select(_EFFECTIVE.c.control_id, *(_EFFECTIVE.c[name] for name in _RESULTS)).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION
+)
+_STORED_IN = _STORED.join(_CONTROL, _CONTROL.c.id == _EFFECTIVE.c.control_id).where(
+    _CONTROL.c.framework_id == bindparam("framework")
 )
 _CONFLICTS = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.conflict).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION, _EFFECTIVE.c.conflict.is_not(None)
