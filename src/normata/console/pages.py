@@ -33,6 +33,7 @@ from normata.console.static import Assets
 from normata.console.texts import counted, has_text, text
 from normata.core.http.content import Content
 from normata.core.http.context import RequestContext, context_of
+from normata.core.schema import paging
 from normata.errors import NotFound
 from normata.identity.preferences import Preferences
 from normata.identity.sessions.sessions import Visitor
@@ -137,6 +138,7 @@ def environment() -> Environment:
         auto_reload=False,  # templates do not change while the service runs
     )
     templates.globals |= {"text": text, "counted": counted, "has_text": has_text, "version": __version__}
+    templates.globals |= {"most_counted": lambda: paging.MOST_COUNTED}
     templates.filters |= FILTERS
     templates.tests |= TESTS
     templates.globals |= {"pictures": PICTURES, "ui": Components(templates)}

@@ -76,12 +76,13 @@ class AuditEvent(Table):
     fixed = ("organization_id", "at", "action", "entity_type", "entity_id", "user_id", "token_id", "request_id", "body")
 
     __table_args__ = (
-        Index(None, "organization_id", "at"),
+        # In the order of the list, with the id, because all events of a load have the same time.
+        Index(None, "organization_id", "at", "id"),
         Index(None, "organization_id", "entity_id", "at"),
-        # For filters: each has the events of one value in the order of the list.
-        Index(None, "organization_id", "entity_type", "at"),
-        Index(None, "organization_id", "user_id", "at"),
-        Index(None, "organization_id", "action", "at"),
+        # For filters: each has the events of one value in this order.
+        Index(None, "organization_id", "entity_type", "at", "id"),
+        Index(None, "organization_id", "user_id", "at", "id"),
+        Index(None, "organization_id", "action", "at", "id"),
         Index(
             "ix_audit_event_control",
             *("organization_id", "control_id", "entity_id"),

@@ -74,7 +74,7 @@ async def group_counts(
     values = list(dict.fromkeys(group_value(group, one) for one in controls)) if group else []
     if not values:
         return {}
-    query = {name: value for name, value in listed.items() if name not in ("page", "limit")}
+    query = {name: value for name, value in listed.items() if name not in ("page", "cursor", "limit")}
     narrowed: dict[str, Query] = {}
     for value in values:
         condition: Query = {"frameworks" if group == "framework" else group: value}

@@ -69,7 +69,7 @@ _VIEWS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "lifted": {"isIndirectlyCovered": ["true"]},
     "stale": {"isStale": ["true"]},
 }
-_ORDER = ("sortColumn", "sortDirection", "page", "limit")
+_ORDER = ("sortColumn", "sortDirection", "page", "cursor", "limit")
 _MAX_HISTORY = 20
 _NOTHING_OPEN: list[Any] = [{"coverage": {}}, {}, {"items": []}]
 

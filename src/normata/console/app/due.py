@@ -21,7 +21,7 @@ _USUAL = "30d"
 
 async def show(page_request: OrganizationRequest) -> Response:
     """The page of what is overdue or due within a period, by date."""
-    wanted = {name: page_request.query.get(name, "") for name in ("within", "mine", "page", "limit")}
+    wanted = {name: page_request.query.get(name, "") for name in ("within", "mine", "page", "cursor", "limit")}
     found = await page_request.ask_one(ApiQuery("listDue", wanted))
     groups = _groups(found["items"])
     return page_request.page(

@@ -59,7 +59,7 @@ async def show(page_request: OrganizationRequest) -> Response:
     """The events, newest first, and the checkpoint. Viewers and editors see the checkpoint only, and why."""
     if not page_request.may("auditor"):
         return page_request.page("app/events.html", seal=await page_request.ask_one(ApiQuery(_SEAL)), events=None)
-    chosen = {name: page_request.query.get(name, "") for name in (*_FILTERS, "page")}
+    chosen = {name: page_request.query.get(name, "") for name in (*_FILTERS, "page", "cursor")}
     wanted = {"limit": _LIMIT} | chosen | {"to": _after(chosen["to"])}
     events, seal, people = await page_request.ask(ApiQuery("listEvents", wanted), ApiQuery(_SEAL), PEOPLE)
     names = names_of(await with_all(page_request, people))

@@ -14,7 +14,7 @@ from normata.errors import InsufficientRole, NotFound
 from normata.identity.sessions.sessions import SignedInMembership, Visitor
 
 NOTES = frozenset({"done", "undo", "restored", "assessed", "changed", "many", "proof"})  # of what was just done
-_OF_ONE_DAY = frozenset({PARAMETER, "page", "open", "selected"})  # what an address has of one day alone
+_OF_ONE_DAY = frozenset({PARAMETER, "page", "cursor", "open", "selected"})  # what an address has of one day alone
 
 
 class MemberRequest(PageRequest):
@@ -71,17 +71,26 @@ class MemberRequest(PageRequest):
         return parse_qsl(self.request.scope["query_string"].decode("latin-1"))
 
     @property
+    def place(self) -> dict[str, str]:
+        """The parameters of the query that say which page of a list is shown."""
+        return {name: self.query.get(name, "") for name in ("page", "cursor")}
+
+    @property
     def here(self) -> str:
         """The path and query of this request, without the prefix."""
         query = self.request.scope["query_string"].decode("latin-1")
         return f"{self.context.raw_path}?{query}" if query else self.context.raw_path
 
     def link(self, **changed: object) -> str:
-        """The path of this page with some parameters of the query replaced; null removes one."""
+        """The path of this page with some parameters of the query replaced; null removes one.
+
+        A cursor goes with the number of the page, because it belongs to the other parameters.
+        """
         return self.context.prefix + self.here_with(**changed)
 
     def here_with(self, **changed: object) -> str:
         """The same without the prefix, as forms send it to come back."""
-        pairs = [(name, value) for name, value in self._query_pairs() if name not in changed and name not in NOTES]
+        dropped = {*changed, *NOTES, *(("cursor",) if "page" in changed else ())}
+        pairs = [(name, value) for name, value in self._query_pairs() if name not in dropped]
         remaining = [*pairs, *((name, value) for name, value in changed.items() if value is not None)]
         return self.context.raw_path + (f"?{urlencode(remaining)}" if remaining else "")

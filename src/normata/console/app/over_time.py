@@ -65,9 +65,7 @@ async def show_changes(page_request: OrganizationRequest) -> Response:
     wanted = {name: past.moment if past else now() for name, past in ends.items()}
     refusal = None
     try:
-        found = await page_request.ask_one(
-            ApiQuery("listCoverageChanges", wanted | {"page": page_request.query.get("page", "")})
-        )
+        found = await page_request.ask_one(ApiQuery("listCoverageChanges", wanted | page_request.place))
     except InvalidRequest as error:  # a day before the past is known, or to come
         refusal = error
         found = await page_request.ask_one(ApiQuery("listCoverageChanges", {}))

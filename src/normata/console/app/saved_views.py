@@ -73,7 +73,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 async def _list_page(
     page_request: OrganizationRequest, form: Fields | None = None, refusal: Refusal | None = None
 ) -> Response:
-    views = await page_request.ask_one(ApiQuery("listSavedViews", {"page": page_request.query.get("page", "")}))
+    views = await page_request.ask_one(ApiQuery("listSavedViews", page_request.place))
     return page_request.page(
         "app/views.html",
         status=refusal.status if refusal else 200,

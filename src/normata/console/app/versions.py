@@ -45,10 +45,9 @@ async def _list_page(
     page_request: OrganizationRequest, form: Fields | None = None, refusal: Refusal | None = None
 ) -> Response:
     framework_id = page_request.param("id")
-    page = page_request.query.get("page", "")
     framework, versions, adopted, people, organization = await page_request.ask(
         ApiQuery("getFramework", id=framework_id),
-        ApiQuery("listSoaVersions", {"frameworkId": framework_id, "page": page}),
+        ApiQuery("listSoaVersions", {"frameworkId": framework_id, **page_request.place}),
         ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
         ApiQuery("listNames", {"kind": "people", "limit": _MOST}),
         ApiQuery("getOrganization", id=page_request.membership.organization_id),

@@ -32,7 +32,7 @@ _LABELS = {
     "from": "record.from",
     "to": "record.to",
 }
-_ORDER = ("page", "limit")
+_ORDER = ("page", "cursor", "limit")
 _PLACE = "records/"
 _STEPS = ("archive", "restore")
 

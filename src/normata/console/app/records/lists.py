@@ -25,8 +25,8 @@ from normata.core.db.types import now
 from normata.records.archive.queries import KINDS
 from normata.records.fields import Field, fields_of
 
-_ORDER = ("archived", "search", "sortColumn", "sortDirection", "page", "limit")
-_NO_STATE = ("page", "limit")  # what a view does not have
+_ORDER = ("archived", "search", "sortColumn", "sortDirection", "page", "cursor", "limit")
+_NO_STATE = ("page", "cursor", "limit")  # what a view does not have
 _FEWEST, _MOST, _MOST_STATES = 3, 4, 2  # columns besides the title, unless others are chosen
 _SMALLEST_PAGE = "5"
 _BESIDE_PANEL = 2  # columns that there is room for while a record is open
@@ -170,7 +170,7 @@ async def _counts(
     values = list(dict.fromkeys(record[group.name] for record in records)) if group else []
     if not group or not values:
         return {}
-    query = {name: value for name, value in listed.items() if name not in ("page", "limit")}
+    query = {name: value for name, value in listed.items() if name not in _NO_STATE}
     answers = await page_request.ask(
         *(ApiQuery(listing(kind), {**query, group.name: value, "limit": _SMALLEST_PAGE}) for value in values)
     )

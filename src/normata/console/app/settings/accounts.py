@@ -88,7 +88,7 @@ def _roles(page_request: OrganizationRequest) -> list[str]:
 async def _list_page(
     page_request: OrganizationRequest, refusal: Refusal | None = None, typed: Mapping[str, str] = _UNTYPED
 ) -> Response:
-    found = await page_request.ask_one(ApiQuery("listServiceAccounts", {"page": page_request.query.get("page", "")}))
+    found = await page_request.ask_one(ApiQuery("listServiceAccounts", page_request.place))
     return page_request.page(
         "app/settings/accounts.html",
         status=refusal.status if refusal else 200,
@@ -104,7 +104,7 @@ async def _account_page(
     page_request: OrganizationRequest, refusal: Refusal | None = None, made: Mapping[str, Any] | None = None
 ) -> Response:
     account_id = page_request.param("id")
-    wanted = {"userId": account_id, "activeOnly": "true", "page": page_request.query.get("page", "")}
+    wanted = {"userId": account_id, "activeOnly": "true", **page_request.place}
     account, tokens = await page_request.ask(
         ApiQuery("getServiceAccount", id=account_id), ApiQuery("listTokens", wanted)
     )

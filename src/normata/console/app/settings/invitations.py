@@ -74,9 +74,7 @@ async def _page(
     typed: Mapping[str, str] = _UNTYPED,
     made: Sequence[Mapping[str, Any]] = (),
 ) -> Response:
-    invitations, people = await page_request.ask(
-        ApiQuery("listInvitations", {"page": page_request.query.get("page", "")}), PEOPLE
-    )
+    invitations, people = await page_request.ask(ApiQuery("listInvitations", page_request.place), PEOPLE)
     return page_request.page(
         "app/settings/invitations.html",
         status=refusal.status if refusal else 200,

@@ -21,7 +21,7 @@ _SHOWN = ("exclude", "only", "include")
 
 async def show_list(page_request: OrganizationRequest) -> Response:
     """List the members with their roles; removed ones, too, if the address asks for them."""
-    wanted = {name: page_request.query.get(name, "") for name in ("removed", "page")}
+    wanted = {name: page_request.query.get(name, "") for name in ("removed", "page", "cursor")}
     found = await page_request.ask_one(ApiQuery("listMembers", wanted))
     return page_request.page(
         "app/settings/members.html", members=found, removed=wanted["removed"] or _SHOWN[0], choices=_SHOWN
@@ -81,7 +81,7 @@ async def _page(page_request: OrganizationRequest, refusal: Refusal | None = Non
     member_id, can_hand_over = page_request.param("id"), page_request.may("editor")
     api_queries = [
         ApiQuery("getMember", id=member_id),
-        ApiQuery("listResponsibilities", {"page": page_request.query.get("page", "")}, id=member_id),
+        ApiQuery("listResponsibilities", page_request.place, id=member_id),
     ]
     if can_hand_over:
         api_queries.append(ApiQuery("listMembers"))

@@ -26,7 +26,7 @@ async def revoke(page_request: OrganizationRequest) -> Response:
 
 async def _page(page_request: OrganizationRequest, refusal: Refusal | None = None) -> Response:
     is_all = page_request.query.get("all") == "true"
-    wanted = {"activeOnly": "" if is_all else "true", "page": page_request.query.get("page", "")}
+    wanted = {"activeOnly": "" if is_all else "true", **page_request.place}
     tokens, people = await page_request.ask(ApiQuery("listTokens", wanted), PEOPLE)
     return page_request.page(
         "app/settings/tokens.html",

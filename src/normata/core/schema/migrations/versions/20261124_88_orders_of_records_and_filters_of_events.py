@@ -31,8 +31,10 @@ def upgrade() -> None:
         _order(kind, "title_key", "title")
     for kind, column in _DUE:
         _order(kind, column, column)
-    for column in ("entity_type", "user_id", "action"):
-        op.create_index(f"ix_audit_event_organization_id_{column}_at", "audit_event", ["organization_id", column, "at"])
+    for columns in (["at"], ["entity_type", "at"], ["user_id", "at"], ["action", "at"]):
+        names = ["organization_id", *columns, "id"]
+        op.create_index(f"ix_audit_event_{'_'.join(names)}", "audit_event", names)
+    op.drop_index("ix_audit_event_organization_id_at", "audit_event")  # the previous version uses the new one as well
     connection = op.get_bind()
     if connection.dialect.name == "sqlite" and sa.inspect(connection).has_table("sqlite_stat1"):
         # SQLite takes an index without statistics for better than one with some.
