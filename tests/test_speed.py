@@ -138,6 +138,22 @@ def test_the_history_is_held_to_its_slowest_answer(figures: Figures) -> None:
     assert "| gaps as of a day | 40 |" in report.page(figures)
 
 
+def test_neighbours_are_held_to_the_slowest_hundredth_beside_the_worst(figures: Figures) -> None:
+    def taking(label: str, *p99: float) -> Measured:
+        return Measured(label=label, samples=[Sample(per_second=1, p50=1, p99=each) for each in p99])
+
+    figures.neighbours = {
+        "sqlite-row-alone": taking("SQLite, task, alone", 2, 2, 2),
+        "sqlite-row-search": taking("SQLite, task, beside a search", 9, 6, 12),
+        "sqlite-row-gaps": taking("SQLite, task, beside gaps", 11, 6, 40),
+        "sqlite-page-alone": taking("SQLite, page, alone", 4, 4, 4),
+        "sqlite-page-gaps": taking("SQLite, page, beside gaps", 19, 19, 19),
+    }
+    (task,) = (one for one in missed(figures) if "beside" in one.name)
+    assert (task.name, task.measured) == ("Task beside a dear read / alone, worst, SQLite, p99", (5.5, 3, 20))
+    assert "| SQLite, page, beside gaps | 1.00 | 19.00 | 19.00 to 19.00 |" in report.page(figures)
+
+
 def test_the_same_figures_give_the_same_page(figures: Figures) -> None:
     again = Figures.model_validate_json(figures.model_dump_json())
     assert report.page(again) == report.page(figures)

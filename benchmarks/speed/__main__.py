@@ -16,11 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.installations import PostgreSQL, SQLite, Store, normata, tell
-from benchmarks.speed import console, contenders, history, mixed, records, report
+from benchmarks.speed import console, contenders, history, mixed, neighbours, records, report
 from benchmarks.speed.browsing import browse
 from benchmarks.speed.contenders import CONNECTIONS, THREADS, measure
 from benchmarks.speed.coverage import Sizes, coverage
-from benchmarks.speed.data import MATCHES, READER, WRITER, arrays
+from benchmarks.speed.data import IMPORTER, MATCHES, READER, WRITER, arrays
 from benchmarks.speed.figures import Figures, Loaded, Starting, this_machine
 from benchmarks.speed.memory import measure_memory
 from benchmarks.speed.targets import missed
@@ -28,7 +28,8 @@ from benchmarks.world import Tokens
 from normata.identity.tokens.tokens import generate
 from tests.postgres import running_server
 
-PARTS = ("pages", "restores", "records", "mixed", "coverage", "history", "console", "memory", "starting")
+PARTS = ("pages", "restores", "records", "mixed", "coverage", "history", "neighbours", "console", "memory", "starting")
+_OF_ADOPTED = {"coverage", "history", "neighbours"}  # the parts with the size of the largest organization
 
 
 def main() -> None:
@@ -43,10 +44,12 @@ def main() -> None:
     parser.set_defaults(
         controls=1_500, large_controls=50_000, adopted_controls=70_000, requests=200_000, tasks=records.MANY
     )
+    parser.set_defaults(neighbour_tasks=neighbours.TASKS)
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.seconds, options.large_controls, options.requests = 2, 1, 5_000, 4_000
         options.tasks, options.adopted_controls = 10 * records.FEW, 7_000
+        options.neighbour_tasks = 10 * records.FEW
     figures = Figures.model_validate_json(options.render.read_bytes()) if options.render else run(options)
     if options.write:
         report.write(report.completed(figures))
@@ -57,7 +60,7 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> Figures:
-    tokens = {READER: generate(), WRITER: generate()}
+    tokens = {READER: generate(), WRITER: generate(), IMPORTER: generate()}
     policies = max(8_000 * (options.seconds + 1), options.requests // 20)  # more than one round restores
     effort = options.rounds, options.seconds
     with ExitStack() as stack:
@@ -76,7 +79,7 @@ def run(options: argparse.Namespace) -> Figures:
             machine=this_machine(folder, sqlite=sqlite.version, postgresql=postgresql.version, generator=generator),
             connections=CONNECTIONS,
             **{name: getattr(options, name) for name in ("rounds", "seconds", "controls", "large_controls")},
-            adopted_controls=options.adopted_controls if {"coverage", "history"} & set(options.parts) else 0,
+            adopted_controls=options.adopted_controls if _OF_ADOPTED & set(options.parts) else 0,
         )
         figures.loaded += load(stores, "small", tokens, controls=options.controls, policies=policies)
         if "starting" in options.parts:
@@ -96,17 +99,7 @@ def run(options: argparse.Namespace) -> Figures:
         ours = {key: store for key, store in stores.items() if store.is_ours}
         if "mixed" in options.parts:
             figures.mixed = mixed.measured(ours, tokens, *effort)
-        if {"coverage", "history"} & set(options.parts):
-            adopted = options.adopted_controls
-            figures.loaded += load(ours, "adopted", tokens, controls=adopted, policies=0, with_short=True)
-        if "coverage" in options.parts:
-            sizes = Sizes(options.controls, options.large_controls, options.adopted_controls)
-            with coverage(ours, policies, sizes, tokens[WRITER]) as asked:
-                figures.coverage = measure(asked, *effort)
-        if "history" in options.parts:
-            of_history = {"small": options.controls, "adopted": options.adopted_controls}
-            with history.measured(ours, of_history, tokens[WRITER]) as (changed, asked):
-                figures.history = measure(changed, *effort) | measure(asked, options.rounds, 1)
+        measure_adopted(figures, ours, tokens, policies, options)
         if "console" in options.parts:
             secrets = {key: console.demonstrate(store) for key, store in ours.items()}
             with console.pages(stores, secrets) as asked:
@@ -115,6 +108,33 @@ def run(options: argparse.Namespace) -> Figures:
         if "memory" in options.parts:
             figures.memory = measure_memory(sqlite, policies, tokens, options.requests)
         return figures
+
+
+def measure_adopted(
+    figures: Figures, stores: Mapping[str, Store], tokens: Tokens, policies: int, options: argparse.Namespace
+) -> None:
+    """The parts with an organization that has adopted large frameworks."""
+    adopted, effort = options.adopted_controls, (options.rounds, options.seconds)
+    if {"coverage", "history"} & set(options.parts):
+        figures.loaded += load(stores, "adopted", tokens, controls=adopted, policies=0, with_short=True)
+    if "coverage" in options.parts:
+        with coverage(
+            stores, policies, Sizes(options.controls, options.large_controls, adopted), tokens[WRITER]
+        ) as asked:
+            figures.coverage = measure(asked, *effort)
+    if "history" in options.parts:
+        of_history = {"small": options.controls, "adopted": adopted}
+        with history.measured(stores, of_history, tokens[WRITER]) as (changed, asked):
+            figures.history = measure(changed, *effort) | measure(asked, options.rounds, 1)
+    if "neighbours" in options.parts:
+        for store in stores.values():
+            tell(f"loading {options.neighbour_tasks:,} tasks into {store.name}")
+            store.create(neighbours.LABEL)
+            content = arrays(tokens, controls=adopted, policies=0, tasks=options.neighbour_tasks)
+            store.load(neighbours.LABEL, content)
+            store.ask(neighbours.LABEL, *store.settling)
+        with neighbours.beside(stores, tokens, options.neighbour_tasks) as asked:
+            figures.neighbours = measure(asked, *effort)
 
 
 def load(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, NamedTuple
 
-from benchmarks.world import EDITOR, Arrays, Tokens, World, made_id, notifications, sentence
+from benchmarks.world import EDITOR, ROLES, Arrays, Tokens, World, made_id, notifications, sentence
 from normata.records.kinds import Policy, Task
 
 FRAMEWORKS = 5
@@ -18,6 +18,7 @@ CREATED = "Created"  # the beginning of new policies' titles
 ORGANIZATION = made_id("organization", 0)
 CALLER = made_id("user", EDITOR)
 READER, WRITER = (EDITOR, "read"), (EDITOR, "write")  # the caller's tokens
+IMPORTER = (ROLES.index("admin"), "write")  # the token of somebody who may import
 
 
 def policy_id(number: int) -> str:

@@ -108,6 +108,7 @@ class Figures(BaseModel):
     mixed: dict[str, Measured] = {}
     coverage: dict[str, Measured] = {}
     history: dict[str, Measured] = {}
+    neighbours: dict[str, Measured] = {}
     console: dict[str, Measured] = {}
     browsed: Browsed | None = None
     memory: Memory | None = None

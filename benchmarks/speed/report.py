@@ -17,9 +17,10 @@ _TEMPLATE = Path(__file__).with_name("performance.md")
 
 _TARGETS = ("What", "Measured", "Least to greatest", "Target", "Met")
 _MEASURED = ("", "A second", "Least to greatest", "p50, ms", "p99, ms", "Processor, ms", "Database, ms")
+_NEIGHBOURS = ("", "p50, ms", "p99, ms", "Least to greatest p99, ms")
 _CONSOLE = ("", "SQLite, ms", "Processor, ms", "PostgreSQL, ms", "Processor, ms", "Database, ms")
 _BROWSED = ("", "Seen after, ms", "Longest task, ms", "Layout shift")
-_PARTS = ("pages", "restores", "records", "mixed", "coverage", "history", "console", "memory", "starting")
+_PARTS = ("pages", "restores", "records", "mixed", "coverage", "history", "neighbours", "console", "memory", "starting")
 _LOADED = ("Database", "Controls", "Matches", "Policies", "Seconds", "Peak, MiB")
 
 
@@ -71,13 +72,14 @@ def page(figures: Figures) -> str:
         "mixed": _measured(figures.mixed),
         "coverage": _measured(figures.coverage),
         "history": _measured(figures.history),
+        "neighbours": _neighbours(figures.neighbours),
         "console": _of_console(figures, "demo"),
         "console_large": _of_console(figures, "large"),
         "browsed": _browsed(figures.browsed or Browsed()),
         "memory": table(("Requests", "Resident, MiB", ""), _samples(memory), left=(2,)),
         "loaded": table(_LOADED, map(_load, figures.loaded)),
     }
-    parts = ("pages", "restores", "records", "mixed", "coverage", "history", "console", "browsed", "memory", "loaded")
+    parts = (*(part for part in _PARTS if part != "starting"), "browsed", "loaded")
     absent = [f"{{{name}}}" for name in parts if not getattr(figures, name)]
     sections = re.split(r"^(?=## )", _TEMPLATE.read_text("utf-8"), flags=re.MULTILINE)
     return "".join(each.format(**values) for each in sections if not any(name in each for name in absent))
@@ -115,6 +117,15 @@ def _measured(measured: Mapping[str, Measured]) -> str:
         row = each.label, f"{each.per_second:,.0f}", f"{min(speeds):,.0f} to {max(speeds):,.0f}"
         rows.append((*row, *("" if time is None else f"{time:,.2f}" for time in times)))
     return table(_MEASURED, rows)
+
+
+def _neighbours(measured: Mapping[str, Measured]) -> str:
+    rows = []
+    for each in measured.values():
+        times = [sample.p99 or 0 for sample in each.samples]
+        row = each.label, f"{each.median('p50') or 0:.2f}", f"{each.median('p99') or 0:.2f}"
+        rows.append((*row, f"{min(times):.2f} to {max(times):.2f}"))
+    return table(_NEIGHBOURS, rows)
 
 
 def _of_console(figures: Figures, size: str) -> str:

@@ -8,6 +8,7 @@ from benchmarks.speed.data import SHORT
 from benchmarks.speed.figures import Figures, Memory, Spread, ratio
 from benchmarks.speed.history_targets import of_history
 from benchmarks.speed.mixed import of_mixed
+from benchmarks.speed.neighbours_targets import of_neighbours
 from benchmarks.speed.outcome import Outcome
 
 
@@ -47,6 +48,7 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
     yield from of_mixed(figures)
     yield from _of_coverage(figures)
     yield from of_history(figures)
+    yield from of_neighbours(figures)
     yield from of_console(figures)
     for key, contender in measured.items():  # another checkout, if any
         if found := ratio(measured, key.replace("-against", ""), key) if "-against" in key else None:
