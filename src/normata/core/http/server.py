@@ -36,9 +36,9 @@ HTTP1 = HTTP1Settings(header_read_timeout=IDLE * 1_000, max_buffer_size=16_384)
 CONNECTIONS = 8_192
 _OTHER_FILES = 256  # files of a worker besides connections: database, log, libraries
 
-# Seconds until a computing thread gives Python's lock to a waiting one; Python's default is 5 ms. A request changes
-# threads some ten times, and would wait as often for a thread that compares an import with what is stored.
-_SWITCH_INTERVAL = 0.0002
+# Seconds until a computing thread gives Python's lock to a waiting one; Python's default is 5 ms. sqlite3 releases the
+# lock for each row, so that a page waits as often for a thread that compares an import with what is stored.
+_SWITCH_INTERVAL = 0.00002
 
 
 # What the module of an application may have: a function to call in each worker before that has threads.
