@@ -101,12 +101,19 @@ class File:
         return status.st_dev, status.st_ino
 
     def open(
-        self, *, waits: bool = True, keeps_references: bool = True, only_reads: bool = False, cache_mib: int = 16
+        self,
+        *,
+        waits: bool = True,
+        keeps_references: bool = True,
+        only_reads: bool = False,
+        cache_mib: int = 16,
+        undoes_in_memory: bool = False,
     ) -> tuple[Connection, _Identity]:
         """A connection, and the identity of its file. Raises Unavailable and sqlite3.Error.
 
         Without ``waits`` a statement fails immediately if another process has the lock that it needs. ``cache_mib`` is
-        the maximum size of the connection's cache.
+        the maximum size of the connection's cache. ``undoes_in_memory`` is true if the pages that a statement with
+        triggers changes are noted in memory, and not in a file from the 16th on. Then large sorts are in memory, too.
         """
         if self._create and not self.path.exists():
             # Only its owner can read it, from the start, whatever the umask. SQLite's other files follow it.
@@ -125,6 +132,8 @@ class File:
         )
         try:
             _configure(connection, keeps_references=keeps_references, only_reads=only_reads, cache_mib=cache_mib)
+            if undoes_in_memory:
+                connection.execute("PRAGMA temp_store = MEMORY")
         except BaseException:
             connection.close()
             raise

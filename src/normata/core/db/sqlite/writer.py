@@ -43,7 +43,7 @@ class Writer:
         self._file = file
         self._statements = statements
         self._timeout = timeout
-        self._connections = Connections(file, cache_mib=8)
+        self._connections = Connections(file, cache_mib=8, undoes_in_memory=True)
         self._batcher: Batcher[Work[Any], Any] = Batcher(
             self._serve, timeout, limit=_LIMIT, waits=monitor.waits("writer"), patience=_PATIENCE
         )
