@@ -11,11 +11,13 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    Integer,
     Select,
     TextClause,
     bindparam,
     literal_column,
     select,
+    tuple_,
     union_all,
 )
 from sqlalchemy import Table as SqlTable
@@ -23,8 +25,9 @@ from sqlalchemy import text as sql_text
 
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import UtcTimestamp, format_timestamp, now, passes_at, text
+from normata.core.schema.cursors import SortKeys
 from normata.core.schema.fields import Timestamp
-from normata.core.schema.paging import PageQuery, QueryFlag, envelope, fetch_page
+from normata.core.schema.paging import PageQuery, QueryFlag, count, envelope, fetch_page
 from normata.core.schema.table import Table, sql_table
 from normata.core.schema.wire import Wire
 from normata.frameworks.model import REVIEW_IS_DUE, Control, ControlCoverage
@@ -127,10 +130,16 @@ def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[st
         "user": user_id,
         "until": format_timestamp(datetime.fromisoformat(moment) + timedelta(days=int(query.within[:-1]))),
     }
-    dates = _due(mine=query.mine)
+    dates = _due(mine=query.mine, are_near=True)
     columns = dates.selected_columns
     order = [columns["at"], columns["id"], columns["kind"], columns["what"]]
-    found = fetch_page(transaction, dates, order, query, parameters)
+    # One to see whether there is a next page, and the last one of the page before, whose id may be another kind's, too.
+    near: dict[str, Any] = {"last_at": _EARLIEST, "last_id": "", "reach": (query.offset or 0) + query.limit + 2}
+    if query.start is not None:
+        SortKeys(order).check(query.start.keys)
+        near |= {"last_at": query.start.keys[0], "last_id": query.start.keys[1]}
+    counted = count(transaction, _due(mine=query.mine), query, parameters)
+    found = fetch_page(transaction, dates, order, query, parameters | near, counted=counted)
     members = sorted({row.member_id for row in found.rows if row.member_id is not None})
     names = {row.id: row.name for row in transaction.rows(_NAMES, {"ids": members})} if members else {}
     items = [
@@ -151,6 +160,9 @@ def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[st
     return envelope(items, found, query)
 
 
+_EARLIEST = "0001-01-01T00:00:00.000Z"
+
+
 def is_overdue(at: str, moment: str) -> bool:
     """Whether a date has passed."""
     return passes_at(at) <= moment
@@ -167,11 +179,23 @@ _NAMES = (
 
 
 @cache
-def _due(*, mine: bool) -> Select[Any]:
-    """The dates before ``until`` of all kinds; with ``mine``, only those for which the user is responsible."""
+def _due(*, mine: bool, are_near: bool = False) -> Select[Any]:
+    """The dates before ``until`` of all kinds; with ``mine``, only those for which the user is responsible.
+
+    With ``are_near``, there are only so many of each kind as the page can need, so that an index scan ends early.
+    """
     some = [_of(date, mine=mine) for date in all_due_dates() if date.responsible is not None or not mine]
+    if are_near:
+        some = [select(*_near(one).subquery().c) for one in some]
     every = union_all(*some).subquery("due")
     return select(*every.c)
+
+
+def _near(dates: Select[Any]) -> Select[Any]:
+    at, row_id = dates.selected_columns["at"], dates.selected_columns["id"]
+    last = tuple_(bindparam("last_at", type_=UtcTimestamp()), bindparam("last_id", type_=row_id.type))
+    reach = bindparam("reach", type_=Integer())
+    return dates.where(tuple_(at, row_id) >= last).order_by(at, row_id).limit(reach)
 
 
 def _of(date: DueDate, *, mine: bool) -> Select[Any]:
