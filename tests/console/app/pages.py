@@ -105,7 +105,7 @@ class Parsed(HTMLParser):
             form.choices = self._outside.setdefault(form.id, {})
             form.buttons = self._pressed.setdefault(form.id, []) if form.id else []
             self.forms.append(form)
-        elif tag == "button" and self.forms and "formaction" in given:
+        elif tag == "button" and self.forms and "formaction" in given and "form" not in given:
             # It sends the same form to another address: as a form of its own, with the same fields and boxes.
             form, button = self.forms[-1], (given.get("name", ""), given.get("value", ""))
             other = Form(given["formaction"], form.method, form.fields, buttons=[button], choices=form.choices)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from httpx2 import Response
 
@@ -55,7 +57,7 @@ def test_the_biggest_wins_are_assessed_where_they_are_listed(page: str, people: 
     done = send(editor, single, only=wins[0], return_to=ticked)
     there = done.headers["location"]
     assert there.startswith(f"{MOON}{page}")
-    assert there.endswith("#wins")
+    assert there.endswith("#wins")  # the head of the list, above its first row
     assert f"selected={wins[1]}" in there
     assert (_assessed(people, wins[0]), _assessed(people, wins[1])) == ("FULL", None)
     noted = editor.get(there)
@@ -143,3 +145,52 @@ def test_records_are_assigned_and_archived_from_their_list(people: People) -> No
         undo = next(one for one in Parsed(noted).forms if one.fields.get("archiveId"))
         send(editor, undo, step="restore")
         assert stored(people, Task, tasks[1])["archivedAt"] is None
+
+
+def _led_back(browser: Browser, page: Response, form: Form, number: int) -> tuple[str, str]:
+    """Where the button in a row leads back to: the row before it, by the fragment; and the button's value."""
+    found = re.search(
+        rf'id="r{number}".*?<button[^>]*formaction="([^"]*)" name="(\w+)" value="([^"]*)"', page.text, re.DOTALL
+    )
+    assert found is not None
+    action, name, value = found.groups()
+    assert (name, value) in form.buttons
+    done = send(browser, Form(action, "post", form.fields), **{name: value})
+    address, _, fragment = done.headers["location"].partition("#")
+    assert f'id="{fragment}"' in browser.get(address).text
+    return fragment, value
+
+
+def test_the_page_is_back_at_the_row_before(people: People) -> None:
+    """With script it stays where it is: ``tests/browser/test_staying.py``."""
+    people.instance.load({"controlMatches": _MATCHES})
+    editor = people["editor"]
+    tasks = [
+        made(people, Task, title=f"Due {number}", deadline="2026-01-01", assigneeMemberId="member-editor")
+        for number in range(3)
+    ]
+    for place, form_id in (
+        (MOON, "one"),
+        (f"{MOON}gaps/", "one"),
+        (f"{MOON}plan/?steps=25", "one"),
+        (f"{ALPHA}due/", "finish"),
+        (ALPHA, "finish"),
+        (page_of(Task, query="search=Due"), "one"),
+    ):
+        page = editor.get(place)
+        form = next(form for form in Parsed(page).forms if form.id == form_id)
+        fragment, value = _led_back(editor, page, form, 2)
+        assert fragment == "r1", place
+        if form_id == "finish" and value.removeprefix("tasks:") in tasks:
+            assert stored(people, Task, value.removeprefix("tasks:"))["status"] == "DONE"
+
+
+def test_conflicts_do_not_move_the_biggest_wins(people: People) -> None:
+    people.instance.load({"controlMatches": _MATCHES})
+    editor = people["editor"]
+    page = editor.post(f"{ALPHA}coverage/", only="moon.A.6", coverageStatus="NONE", step="do")
+    assert page.status_code == 303
+    editor.post(f"{ALPHA}coverage/", only="sun.A.7", coverageStatus="FULL", step="do")
+    page = editor.get(f"{MOON}gaps/")
+    cards = re.findall(r'<section class="card" aria-labelledby="(\w+)"', page.text)
+    assert cards == ["wins", "conflicts", "all"]

@@ -298,6 +298,12 @@ def test_what_is_outside_of_the_baseline_says_so_in_its_row(people: People) -> N
     )
     page = text_of(people["viewer"].get(f"{LIST}?frameworks=fw-sun&type=CONTROL"))
     assert page.count("Outside of the baseline Low") == 5
+    within, outside = (
+        text_of(people["editor"].post(f"{ALPHA}coverage/", selected=one, coverageStatus="FULL", step="preview"))
+        for one in ("sun.A.3", "sun.A.5")
+    )
+    assert "Outside of the baseline Low" in outside
+    assert "Outside of the baseline" not in within
 
 
 def test_a_control_says_why_it_is_covered(readers: People) -> None:

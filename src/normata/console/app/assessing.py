@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -17,6 +18,7 @@ _ONE = "assessments/0"
 _NOT_ASSESSED = "-"  # the value of a radio button; an empty value leaves the status unchanged
 _UNDO_REFUSED = {"nothing_to_undo": "nothing_to_undo", "in_use": "undo_in_use"}  # error codes, and their texts
 _FEW = 5  # requirements that one sentence lists
+_EXPLAINED = 50  # controls of which a preview says why they do not apply
 EXCLUDED = "EXCLUDED"  # in the field of the status: the control does not apply
 
 
@@ -87,6 +89,7 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
     if outcome is None:  # no preview of what was just refused
         outcome = await page_request.preview("assessControls", summaries, body=body)
     assessed, then, effects = outcome.answer or (None, [], None)
+    left_out = await _left_out(page_request, assessed["items"] if assessed else [])
     return page_request.page(
         "app/assessing.html",
         status=outcome.refusal.status if outcome.refusal else 200,
@@ -94,11 +97,25 @@ async def assess_many(page_request: OrganizationRequest) -> Response:
         assessed=assessed,
         effects=effects,
         few=_FEW,
+        left_out=left_out,
         frameworks=list(zip(now, then, strict=False)),
         assessment=assessment,
         ids=ids,
         return_to=form.get("return_to"),
     )
+
+
+async def _left_out(page_request: OrganizationRequest, assessed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of assessed controls those that do not apply nevertheless, by id, as ``getControl`` answers."""
+    ids = [
+        one["control"]["id"]
+        for one in assessed
+        if one["coverage"]["isApplicable"] is None
+        and one["coverage"]["coverageStatus"] in ("PARTIAL", "FULL")
+        and one["effectiveCoverageStatus"] == "NONE"
+    ]
+    found = await page_request.ask(*(ApiQuery("getControl", id=one) for one in ids[:_EXPLAINED])) if ids else []
+    return {one["id"]: one for one in found if not one["isApplicable"]}
 
 
 async def _undo(page_request: OrganizationRequest, form: Fields) -> Response:

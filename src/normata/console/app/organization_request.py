@@ -340,6 +340,7 @@ class OrganizationRequest(MemberRequest):
     def back(self, form: Fields, otherwise: str, done: str = "", notice: Query | None = None) -> Response:
         """Redirect to the page that the form came from; to ``otherwise`` if it does not say, or is not one of ours."""
         wanted, _, fragment = form.get("return_to").partition("#")
+        fragment = self.query.get("near", fragment)  # the row that a button stood beside
         bare, _, query = wanted.partition("?")
         path = safe_path(bare)
         if not path.startswith("/app/"):

@@ -114,6 +114,34 @@ if (all && boxes.length) {
   noteSelection();
 }
 
+// Where a form leads back to its own page, the page stays where it was, with the same card at the same height, and who works
+// with keys is at the same row. A form that leads on to the next of several things begins at its top.
+const PLACE = "normata.place";
+addEventListener("submit", (event) => {
+  const { target: form, submitter: button } = event;
+  if (form.method === "post" && !event.defaultPrevented && !("work" in form.dataset)) {
+    const card = button?.closest("[aria-labelledby]");
+    const row = button?.matches("[form]:focus-visible") ? { form: button.form.id, number: rowButtons(button.form.id).indexOf(button) } : null;
+    const place = { path: location.pathname, card: card?.getAttribute("aria-labelledby"), top: card?.getBoundingClientRect().top, y: scrollY, row };
+    sessionStorage.setItem(PLACE, JSON.stringify(place));
+  }
+});
+
+function rowButtons(form) {
+  return [...document.querySelectorAll(`main button[form="${CSS.escape(form)}"]`)];
+}
+
+const place = JSON.parse(sessionStorage.getItem(PLACE));
+sessionStorage.removeItem(PLACE);
+if (place?.path === location.pathname && performance.getEntriesByType("navigation")[0]?.redirectCount) {
+  const card = place.card && document.getElementById(place.card)?.closest("[aria-labelledby]");
+  scrollTo({ top: card ? scrollY + card.getBoundingClientRect().top - place.top : place.y, behavior: "instant" });
+  if (place.row) {
+    const buttons = rowButtons(place.row.form);
+    buttons[Math.min(place.row.number, buttons.length - 1)]?.focus({ preventScroll: true });
+  }
+}
+
 // What was opened beside a list is where one writes next.
 if (document.referrer && new URL(location.href).searchParams.has("open")) {
   document.querySelector(".panel [name=coverageStatus]:is(:checked, :not(:checked))")?.focus({ preventScroll: true });
