@@ -12,6 +12,7 @@ import pytest
 
 from normata.identity.model import User
 from tests import stored
+from tests.console.app.pages import Parsed
 from tests.console.browser import Browser, text_of
 from tests.databases import on_both
 from tests.served import Served
@@ -49,7 +50,7 @@ def test_times_are_written_as_the_person_prefers(browser: Browser, sign_in: Sign
 
     answer = browser.post(PREFERENCES, timeZone="Asia/Kolkata", dateFormat=date_format, theme="")
 
-    assert (answer.status_code, answer.headers["location"]) == (303, "/account/#preferences")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/account/?done=preferences#preferences")
     for at, title, words in times(browser):
         assert (title, words) == (f"{at[:10]} {at[11:16]} UTC", shown(at, "Asia/Kolkata", date_format))
     assert 'value="Asia/Kolkata"' in browser.get(ACCOUNT).text
@@ -89,7 +90,7 @@ def test_what_is_no_preference_is_refused_and_changes_nothing(
 def test_nobody_is_sent_elsewhere(browser: Browser, sign_in: SignIn) -> None:
     sign_in(browser, "editor")
     answer = browser.post(PREFERENCES, theme="", return_to="https://elsewhere.example/")
-    assert answer.headers["location"] == "/account/#preferences"
+    assert answer.headers["location"] == "/account/?done=preferences#preferences"
 
 
 def test_dates_of_records_are_written_as_the_person_prefers(browser: Browser, sign_in: SignIn) -> None:
@@ -99,3 +100,19 @@ def test_dates_of_records_are_written_as_the_person_prefers(browser: Browser, si
     assert made.status_code == 303
     browser.post(PREFERENCES, dateFormat="MONTH_DAY_YEAR")
     assert "1/5/2026" in text_of(browser.get(made.headers["location"]))
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "says"),
+    [
+        ("/account/name/", {"name": "Kim Lee"}, "Name saved."),
+        (PREFERENCES, {"timeZone": "Asia/Kolkata"}, "Preferences saved."),
+    ],
+)
+def test_what_was_saved_is_said_and_the_organization_is_near(
+    path: str, fields: dict[str, Any], says: str, browser: Browser, sign_in: SignIn
+) -> None:
+    sign_in(browser, "editor")
+    page = browser.get(browser.post(path, **fields).headers["location"])
+    assert says in text_of(page)
+    assert "/app/alpha/" in Parsed(page).links

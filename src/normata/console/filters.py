@@ -143,13 +143,33 @@ def wire_words(name: str) -> str:
 def kind_words(array: str) -> str:
     """The title of a kind of rows by its name on the wire: ``auditItems`` becomes ``Findings``."""
     kind = KINDS.get(array)
-    return wire_words(array) if kind is None else kind.plural().capitalize()
+    if kind is not None:
+        return kind.plural().capitalize()
+    return text(f"kind.{array}") if has_text(f"kind.{array}") else wire_words(array)
 
 
 def kind_word(array: str) -> str:
-    """The word for one row of a kind of records by its name on the wire: ``auditItems`` becomes ``Finding``."""
+    """The word for one row of a kind by its name on the wire: ``auditItems`` becomes ``Finding``."""
     kind = KINDS.get(array)
-    return wire_words(array) if kind is None else kind.words().capitalize()
+    if kind is not None:
+        return kind.words().capitalize()
+    key = f"kind.one.{array}"
+    return upper_first(text(key)) if has_text(key) else wire_words(array)
+
+
+def rows_in_words(array: str, count: int) -> str:
+    """So many rows of a kind: ``3 findings``."""
+    return f"{count:,} {lower_first(kind_word(array) if count == 1 else kind_words(array))}"
+
+
+def upper_first(words: str) -> str:
+    """Words that begin a sentence."""
+    return words[:1].upper() + words[1:]
+
+
+def lower_first(words: str) -> str:
+    """Words within a sentence; an abbreviation stays as it is."""
+    return words if words[1:2].isupper() else words[:1].lower() + words[1:]
 
 
 def is_moment(value: object) -> bool:

@@ -386,3 +386,10 @@ def test_a_stale_assessment_says_why_what_has_changed_and_is_confirmed(reworded:
     assert "The assessment is up to date." in said
     assert "An import changed the wording" not in said
     assert "moon.A.1" not in text_of(editor.get(f"{ALPHA}controls/?isStale=true"))
+
+
+def test_the_history_has_a_blank_between_the_day_and_the_name(people: People) -> None:
+    editor = people["editor"]
+    editor.post(f"{ALPHA}controls/moon.A.5/coverage/", coverageStatus="FULL")
+    history = Parsed(editor.get(f"{ALPHA}controls/moon.A.5/")).text.partition("History")[2]
+    assert re.search(r"\d\d:\d\d\s+Editor", history)

@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from normata.console.app.feed import Sentence
 from normata.console.filters import moment
-from normata.core.schema.table import sql_table
+from normata.console.texts import english
+from normata.core.schema.table import sql_table, tables
 from normata.events.keys import read_note
 from normata.events.model import EventCheckpoint
 from normata.events.sealing import seal_all_now
+from normata.records.archive.queries import KINDS
 from tests import stored
 from tests.console.app.conftest import People
-from tests.console.app.pages import ALPHA, Parsed
+from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.browser import is_refused, text_of
 from tests.world import ALPHA as ALPHA_ID
 
@@ -123,3 +126,25 @@ def test_the_checkpoint_is_told_and_downloaded(people: People) -> None:
     assert answer.headers["content-disposition"].startswith("attachment")
     note = read_note(answer.text)
     assert (note.size, note.root) == (last["size"], last["root"])
+
+
+def test_an_invitation_is_told_with_its_address_while_it_is_open(people: People) -> None:
+    admin, place = people["admin"], f"{ALPHA}settings/invitations/"
+    field = 'name="email" type="email"[^>]* autofocus'
+    assert re.search(field, admin.get(f"{place}?invite=true").text)
+    assert not re.search(field, admin.get(place).text)
+    made = admin.post(place, step="invite", email="kim@x.example", role="viewer")
+    assert made.status_code == 200
+    for page in (EVENTS, ALPHA):
+        assert "Admin sent the invitation of kim@x.example" in text_of(admin.get(page))
+    withdraw = next(form for form in Parsed(made).forms if form.fields.get("invitation"))
+    assert send(admin, withdraw, step="withdraw").status_code == 303
+    assert "Admin revoked an invitation" in text_of(admin.get(EVENTS))
+
+
+@pytest.mark.parametrize("kind", sorted(table.array for table in tables() if table.array))
+def test_every_kind_has_words_of_its_own(kind: str) -> None:
+    assert kind in KINDS or {f"kind.{kind}", f"kind.one.{kind}"} <= english().keys()
+    event = {"kind": kind, "action": "create", "userId": None, "at": "2026-01-01T00:00:00.000Z"}
+    for count in (1, 2):
+        assert not re.search("[a-z][A-Z]|_", Sentence(event, "", count=count).things)

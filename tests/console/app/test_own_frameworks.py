@@ -97,6 +97,8 @@ def test_a_file_is_previewed_and_imported_without_being_chosen_again(
     page = admin.get(place)
     assert "The file was imported." in text_of(page)
     assert "Adopt " in text_of(page)
+    told = text_of(admin.get(f"{ALPHA}events/"))
+    assert "Admin imported a file 2 controls added, 1 framework added" in told
     again = _send(admin, (name, content), step="preview", name=called)
     assert re.search(r"Frameworks 0 0 1 Controls 0 0 2", text_of(again))
     assert "Edit" in text_of(admin.get(f"{ALPHA}frameworks/"))

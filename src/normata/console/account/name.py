@@ -23,4 +23,4 @@ async def change_name(page_request: PageRequest) -> Response:
     except ValidationError:
         return await account_page(page_request, visitor, status=400, message=text("account.name_fault"))
     await page_request.change_own(visitor, lambda unit: users.rename(unit, visitor.user_id, name), users.RENAME_WRITES)
-    return page_request.redirect("/account/")
+    return page_request.redirect("/account/?done=name#called")

@@ -44,6 +44,7 @@ async def account_page(
         status=status,
         visitor=visitor,
         message=message,
+        done=page_request.query.get("done", ""),
         new_token=new_token,
         token_scopes=SCOPES[:1] if only_audits(visitor) and not found["is_operator"] else SCOPES,
         organizations={membership.organization_id: membership.organization_name for membership in visitor.memberships},

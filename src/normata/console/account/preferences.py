@@ -28,4 +28,4 @@ async def change_preferences(page_request: PageRequest) -> Response:
     await page_request.change_own(
         visitor, lambda unit: preferences.change(unit, visitor.user_id, patch.changes()), PREFERENCES_WRITES
     )
-    return page_request.redirect(safe_path(form.get("return_to", "")) or "/account/#preferences")
+    return page_request.redirect(safe_path(form.get("return_to", "")) or "/account/?done=preferences#preferences")

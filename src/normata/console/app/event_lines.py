@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import label
-from normata.console.app.records.references import Named, names_of
+from normata.console.app.records.references import Called, Named, names_of
 from normata.console.app.row_links import Steps, steps_to
 from normata.console.differences import Piece, difference_as_read
-from normata.console.filters import is_moment, kind_words, when, words
-from normata.console.texts import has_text, text
+from normata.console.filters import is_moment, rows_in_words, when, words
+from normata.console.texts import counted, has_text, text
 from normata.records.archive.queries import KINDS
 from normata.records.fields import fields_of
 
@@ -32,7 +33,11 @@ _TARGETS: Mapping[str, str] = {"controlId": "controls", "frameworkId": "framewor
 UNSHOWN = frozenset({"id", "organizationId", "createdAt", "updatedAt", "assessedAt"})
 _EMPTY: tuple[Any, ...] = (None, "", [], {})  # not shown for a new row
 _CALLED = ("name", "title", "identifier", "email")  # the fields with the name of a row, best first
+_INVITATIONS = "invitations"
 _NOTHING = "–"  # noqa: RUF001 - a dash, as in print
+_WRITTEN = frozenset({"inserted", "updated", "retired", "returned"})  # counts of the rows of a kind
+_ERASED_ROWS = "rows"
+_HIDDEN = frozenset({"controlIds", "signature"})  # of the counts; the controls have their names
 _FIRST = 5  # controls that are listed
 _FEW = 3  # fields shown without a click
 _SHORT = 60  # longer texts are shown as a difference
@@ -68,7 +73,7 @@ class Line(NamedTuple):
     title: Title
     fields: list[Field]
     names_record: bool
-    counts: list[tuple[str, Any]]
+    counts: list[str]
 
     @property
     def few(self) -> list[Field]:
@@ -79,6 +84,7 @@ class Line(NamedTuple):
 async def lines_of(page_request: OrganizationRequest, events: Sequence[Mapping[str, Any]]) -> list[Line]:
     """Events in readable form, in the same order."""
     named = await names_of(page_request, (one for event in events for one in _named(event)))
+    named = {**named, **await _invitations(page_request, events)}
     return [_line(event, named) for event in events]
 
 
@@ -86,7 +92,18 @@ async def titles_of(page_request: OrganizationRequest, events: Sequence[Mapping[
     """The rows that events are about, in the same order: less work than the events in full."""
     rows = (_about(event) for event in events)
     named = await names_of(page_request, (row for row in rows if row[0] in _NAMED))
+    named = {**named, **await _invitations(page_request, events)}
     return [_title(event, named) for event in events]
+
+
+async def _invitations(page_request: OrganizationRequest, events: Sequence[Mapping[str, Any]]) -> Named:
+    """The open invitations that events are about, by their addresses: these are never in an event."""
+    ids = {event["recordId"] for event in events if event["kind"] == _INVITATIONS}
+    if not ids or not page_request.may("auditor"):
+        return {}
+    found = await page_request.ask_one(ApiQuery("listInvitations", {"limit": "100"}))
+    place = ("settings", "invitations")
+    return {(_INVITATIONS, one["id"]): Called(one["id"], one["email"], place, "") for one in found["items"]}
 
 
 def value_text(names: Mapping[str, str], raw: Any, longest: int = 0) -> str:
@@ -141,14 +158,30 @@ def _controls(event: Mapping[str, Any]) -> Sequence[str]:
     return found
 
 
-def _counts(event: Mapping[str, Any], named: Named) -> list[tuple[str, Any]]:
+def _counts(event: Mapping[str, Any], named: Named) -> list[str]:
     """The counts of an event in words, with the names of the first controls."""
-    counts = [(kind_words(name), count) for name, count in (event["counts"] or {}).items() if name != "controlIds"]
+    phrases: list[str] = []
+    for name, count in (event["counts"] or {}).items():
+        if isinstance(count, Mapping):  # by kind; those of an erasure by how much it was
+            rows = name == _ERASED_ROWS
+            phrases += (
+                [rows_in_words(kind, number) for kind, number in count.items()] if rows else _written(name, count)
+            )
+        elif name in _WRITTEN:
+            phrases += _written(event["kind"], {name: count})
+        elif name not in _HIDDEN and count:
+            phrases.append(counted(f"events.count.{name}", len(count) if isinstance(count, list) else int(count)))
     controls = _controls(event)
     if controls:
         names = [called.words if (called := named.get(("controls", one))) else one for one in controls[:_FIRST]]
-        counts.append((text("app.section.controls"), [*names, "…"] if len(controls) > _FIRST else names))
-    return counts
+        names += ["…"] if len(controls) > _FIRST else []
+        phrases.append(f"{text('app.section.controls')}: {', '.join(names)}")
+    return phrases
+
+
+def _written(kind: str, counts: Mapping[str, int]) -> list[str]:
+    """How many rows of a kind were added and changed: what an import or a load has of each kind."""
+    return [text(f"events.count.{name}", things=rows_in_words(kind, count)) for name, count in counts.items() if count]
 
 
 def _targets(kind: str) -> Mapping[str, str]:

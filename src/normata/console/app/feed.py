@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from normata.console.app.event_lines import Line, Title
 from normata.console.app.row_links import Steps
-from normata.console.filters import action_words, as_local, kind_words, long_date
+from normata.console.filters import action_words, as_local, kind_word, kind_words, long_date, lower_first
 from normata.console.texts import has_text, text
-from normata.records.archive.queries import KINDS
 
 _ASSESSMENTS = "controlCoverages"
 # Rows of these kinds are about one user only, and of no interest to others.
@@ -50,33 +49,39 @@ class Sentence:
 
     def entitle(self, title: Title, names: Mapping[str, str]) -> None:
         """Add what the sentence is about; a row without a name is called after the user that it belongs to."""
-        self.label, self.steps = title.label or names.get(title.of, ""), title.steps
+        if not has_text(f"feed.one.{self.kind}.{self.action}"):  # an import is of a file, not of the organization
+            self.label, self.steps = title.label or names.get(title.of, ""), title.steps
 
     @property
     def did(self) -> str:
         """The action as a verb in the past tense."""
-        key = f"did.{self.action}"
-        return text(key) if has_text(key) else action_words(self.action).lower()
+        for key in (f"did.{self.action}.{self.kind}", f"did.{self.action}"):
+            if has_text(key):
+                return text(key)
+        return action_words(self.action).lower()
 
     @property
     def things(self) -> str:
         """The object of the sentence: a count of rows, or a noun for one row without a name."""
-        one, several = f"feed.one.{self.kind}", f"feed.several.{self.kind}"
         if self.count == 1:
-            record = KINDS.get(self.kind)
-            return text(one) if has_text(one) else record.words() if record else kind_words(self.kind).lower()
-        words = text(several) if has_text(several) else kind_words(self.kind).lower()
+            return self._noun("one") or lower_first(kind_word(self.kind))
+        words = self._noun("several") or lower_first(kind_words(self.kind))
         return text("feed.count", count=f"{self.count:,}", things=words)
+
+    def _noun(self, number: str) -> str:
+        """The noun that suits the action; else that of the kind; empty if neither has one of its own."""
+        keys = (f"feed.{number}.{self.kind}.{self.action}", f"feed.{number}.{self.kind}")
+        return next((text(key) for key in keys if has_text(key)), "")
 
     @property
     def what(self) -> str:
         """The noun before the name of a single row; empty where the name speaks for itself."""
         if self.kind in (_ASSESSMENTS, "controls", "frameworkAdoptions", "frameworks"):
             return ""
-        key, record = f"feed.one.{self.kind}", KINDS.get(self.kind)
-        if has_text(key):
-            return text(key)
-        return "" if record is None else record.words()
+        for key in (f"feed.named.{self.kind}", f"feed.one.{self.kind}"):
+            if has_text(key):
+                return text(key)
+        return lower_first(kind_word(self.kind))
 
     @property
     def results(self) -> list[tuple[str, int]]:
