@@ -25,7 +25,7 @@ _YES_NO = ("true", "false")
 # Each filter of the page with its values, and a late page without a filter.
 QUERIES: tuple[Mapping[str, str], ...] = (
     {},
-    {"page": "400"},
+    {"page": "100"},
     {"frameworks": "framework-1"},
     *({"coverageStatus": status} for status in COVERAGE_STATUSES),
     *({"effectiveCoverageStatus": status} for status in COVERAGE_STATUSES),
