@@ -110,6 +110,30 @@ def test_a_view_is_saved_and_many_records_are_changed_in_it_and_undone(
         expect(page.get_by_role("row", name=name)).not_to_contain_text("4 Mar 2027")
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nobody_is_assigned_and_the_bar_says_why(width: int, open_page: Open) -> None:
+    page = open_page(path=f"{PLACE}records/tasks/", viewport={"width": width, "height": 800})
+    if width == 390:
+        page.get_by_text("Select", exact=True).click()
+    page.locator("tbody .pickbox input").first.check()
+    bar = page.locator(".bulk")
+    bar.get_by_role("button", name="Assign").click()
+    note = page.locator(".toast")
+    expect(note).to_contain_text("Choose a person first")
+    above, below = note.bounding_box(), bar.bounding_box()
+    assert above is not None
+    assert below is not None
+    assert above["y"] + above["height"] <= below["y"]
+    note.get_by_role("link", name="Dismiss").click()
+    person = bar.get_by_role("combobox")
+    person.fill("xyzzy")
+    expect(bar.get_by_role("status")).to_contain_text("No results")
+    person.press("Tab")
+    expect(bar.get_by_role("status")).to_contain_text("xyzzy")
+    bar.get_by_role("button", name="Assign").click()
+    expect(note).to_contain_text("Choose a person first")
+
+
 def _choose(page: Page, label: str, words: str, *, with_script: bool) -> None:
     field = page.get_by_role("combobox", name=label)
     if not with_script:

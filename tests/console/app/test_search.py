@@ -33,6 +33,12 @@ def found(people: People, user: str, typed: str) -> list[tuple[str, str]]:
         ("overdue", ("Due", f"{ALPHA}due/")),
         ("adopt", ("Frameworks", f"{ALPHA}frameworks/")),
         ("soa sun-10", ("SUN-10: Statement of Applicability", SOA)),
+        ("rename", ("Your account", "/account/")),
+        ("rename", ("Organization", f"{ALPHA}settings/")),
+        ("name", ("Your account", "/account/")),
+        ("invite two people", INVITATIONS),
+        ("assign", ("Tasks", f"{ALPHA}records/tasks/")),
+        ("overdue tasks", ("Tasks", f"{ALPHA}records/tasks/")),
         ("service acc", ("Service accounts", f"{ALPHA}settings/service-accounts/")),
     ],
 )

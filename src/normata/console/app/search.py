@@ -26,6 +26,9 @@ _MOST = 8  # of each group
 _MOST_NAMES = 20  # to choose from
 _MOST_DIGITS = 4  # that may have dots between them
 _MOST_COVERING = 3  # controls that a note names
+_FILLERS = frozenset(
+    {"a", "an", "the", "my", "our", "some", "two", "three", "to", "for", "in", "of"}
+)  # beside what is meant
 _LOOKED_AT = 40  # controls, of which those come first that have the words in their name
 
 
@@ -88,7 +91,8 @@ async def _groups(page_request: OrganizationRequest, wanted: str) -> Groups:
         ApiQuery("listFrameworks", {"adoptedOnly": "true", "sortColumn": "identifier"}),
         *(ApiQuery("listCoverage", {**query, "search": one}) for one in _spelled_out(wanted)),
     )
-    every = fold(wanted).split()
+    words = fold(wanted).split()
+    every = [word for word in words if word not in _FILLERS] or words
 
     def has_all(one: SearchResult) -> bool:
         return all(word in fold(f"{one.label} {one.other_words}") for word in every)

@@ -47,7 +47,7 @@ function offersOfPage() {
   const does = of("main .head :is(a, button)", ".top > [popovertarget=day]", "#new a[data-label], #person button, .foot [data-keys]");
   return {
     doing: does.filter((part) => !part.closest(".sheet, h1, .meta")).map(offered),
-    links: of(".side a:not([data-view]), #person a").map(offered),
+    links: of(".side a:not([data-view])", "#person a").map(offered),
     views: of(".side a[data-view]").map(offered),
   };
 }

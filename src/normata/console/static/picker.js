@@ -141,11 +141,13 @@ function upgrade(field) {
       choose(active());
       return;
     }
+    const isUnknown = text && text !== name();
     close();
     if (!text) {
       select.value = "";
     }
     input.value = name();
+    status.textContent = isUnknown ? `“${text}”: ${nothing}` : "";
   }
 
   function look() {
