@@ -200,10 +200,14 @@ def _index_lists(kind: type[Restorable]) -> None:
 
 
 def _index_orders(kind: type[Restorable]) -> None:
-    """Add the indexes of live records in the order of their titles, and of their due dates."""
-    table, live = kind.sql(), text("archived_at IS NULL")
+    """Add the indexes of live records in the order of their titles, and of their due dates.
+
+    Only lists in these orders repeat the second condition, which always holds. Without it PostgreSQL would look for the
+    live record with a slug among all live ones, where its statistics say that there are none.
+    """
+    table, live = kind.sql(), text(f"archived_at IS NULL AND created_at <> {NEVER}")
     for column in table.c:
-        if column.name == "title_key" or "due" in column.info:
+        if has_order(column):
             name = column.name.removesuffix("_key")
             Index(
                 f"ix_{table.name}_{name}_order",
@@ -211,6 +215,11 @@ def _index_orders(kind: type[Restorable]) -> None:
                 sqlite_where=live,
                 postgresql_where=live,
             )
+
+
+def has_order(column: Column[Any]) -> bool:
+    """Whether an index has the live records in the order of a column."""
+    return column.name == "title_key" or "due" in column.info
 
 
 @cache

@@ -45,7 +45,7 @@ from normata.core.schema.paging import (
 from normata.core.schema.text import fold
 from normata.core.schema.wire import as_wire, columns, wire_names
 from normata.errors import NotFound
-from normata.records.base import NEVER, Restorable, filter_columns
+from normata.records.base import NEVER, Restorable, filter_columns, has_order
 
 _MAX_VALUES = 100  # of one filter
 _NEVER: ColumnElement[str] = literal_column(NEVER)
@@ -219,6 +219,8 @@ def _conditions(
             conditions.append(table[name] == values[0] if len(set(values)) == 1 else table[name].in_(values))
     if query.sort_column == "updatedAt":  # it always holds, and opens SQLite's index of this order
         conditions.append(table.updated_at != _NEVER)
+    elif query.sort_column is not None and has_order(_sort_key(kind, query.sort_column)):  # so does this
+        conditions.append(table.created_at != _NEVER)
     since = _since(query)
     if since is not None and among_many:
         # No index has this expression. Ordering by time would collect and sort all rows.
@@ -262,9 +264,9 @@ def _order(
     return ordered([_sort_key(kind, query.sort_column)], query.sort_direction, tie=table.id)
 
 
-def _sort_key(kind: type[Restorable], wire_name: str) -> ColumnElement[Any]:
+def _sort_key(kind: type[Restorable], wire_name: str) -> Column[Any]:
     column = next(column for column in _sortable(kind) if to_camel(column.name) == wire_name)
-    key: ColumnElement[Any] = kind.sql().c.title_key if column.name == kind.title_column() else column
+    key: Column[Any] = kind.sql().c.title_key if column.name == kind.title_column() else column
     return key
 
 

@@ -45,7 +45,7 @@ def upgrade() -> None:
 
 
 def _order(kind: str, column: str, name: str) -> None:
-    live = sa.text("archived_at IS NULL")
+    live = sa.text("archived_at IS NULL AND created_at <> '0001-01-01T00:00:00.000Z'")
     op.create_index(
         f"ix_{kind}_{name}_order", kind, ["organization_id", column], sqlite_where=live, postgresql_where=live
     )
