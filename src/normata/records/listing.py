@@ -24,7 +24,7 @@ from sqlalchemy import (
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
-from normata.core.db.trigrams import ids_with, trigrams_of_few
+from normata.core.db.trigrams import among_few, few_with
 from normata.core.db.types import Document
 from normata.core.schema.cursors import SortKeys
 from normata.core.schema.descriptions import known_values
@@ -128,11 +128,11 @@ def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -
     It takes one statement, one more for a search, and one more to count if there are records behind the page, or if no
     index has its records in order.
     """
-    trigrams = trigrams_of_few(transaction, fold(query.search).split()) if query.search else None
-    if trigrams is not None:
-        records = _records(kind, query).where(kind.sql().c.id.in_(ids_with(kind.__tablename__)))
+    few = few_with(transaction, fold(query.search).split()) if query.search else None
+    if few is not None:
+        records = _records(kind, query).where(among_few(kind.sql().c.id, kind.__tablename__))
         # No order of an index, so that the database starts from the few ids.
-        found = fetch_page(transaction, records, _order(kind, query, by_index=False), query, {"trigrams": trigrams})
+        found = fetch_page(transaction, records, _order(kind, query, by_index=False), query, few)
     elif _is_scattered(query):
         found = _scattered(transaction, kind, query)
     else:

@@ -11,22 +11,11 @@ their numbers have no row any more. Scrubbing makes it anew without them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Integer,
-    Select,
-    Table,
-    bindparam,
-    column,
-    func,
-    select,
-    table,
-    union_all,
-)
+from sqlalchemy import ColumnElement, Integer, Table, bindparam, column, func, select, table
 from sqlalchemy import String as SqlString
 
 from normata.core.db.schema_items import Trigger
@@ -43,7 +32,7 @@ _MOST = 32  # trigrams of a search; more hardly exclude any more
 _index = table(INDEX, column("rowid"), column(INDEX))
 _numbers = table(NUMBERS, column("number"), column("kind"), column("record_id", SqlString()))
 _sequence = table("sqlite_sequence", column("seq"), column("name"))
-_MATCH: BindParameter[str] = bindparam("trigrams", type_=SqlString())
+TABLES: list[str] = []  # of records, whose texts are indexed
 
 
 def match(words: Sequence[str]) -> str | None:
@@ -53,36 +42,44 @@ def match(words: Sequence[str]) -> str | None:
     return " AND ".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in list(parts)[:_MOST]) or None
 
 
-def trigrams_of_few(transaction: Transaction, words: Sequence[str]) -> str | None:
-    """The parameter ``trigrams`` for :func:`ids_with`; null if the index is of no use for a search.
+def few_with(transaction: Transaction, words: Sequence[str]) -> Mapping[str, str] | None:
+    """The records whose texts may have the folded words of a search, as the parameters of :func:`among_few`.
 
-    That is so if there is none, if the words have no trigrams, or if too many texts have these: then the first page is
-    soon found in the order of a list.
+    Null if the index is of no use for the search: if there is none, if the words have no trigrams, or if too many texts
+    have these. Then the first page is soon found in the order of a list.
     """
     trigrams = match(words) if transaction.has_trigrams else None
-    if trigrams is None or (transaction.scalar(_COUNT, {"trigrams": trigrams, "few": FEW}) or 0) >= FEW:
+    if trigrams is None:
         return None
-    return trigrams
+    found = transaction.rows(_INDEXED, {"trigrams": trigrams, "few": FEW})
+    if len(found) >= FEW:
+        return None
+    ids: defaultdict[str, list[str]] = defaultdict(list)
+    for kind, record_id in (*found, *transaction.rows(_NOT_YET_INDEXED)):
+        ids[kind].append(record_id)
+    return {_few(kind): json.dumps(ids[kind]) for kind in TABLES}
 
 
-def ids_with(kind: str) -> Select[Any]:
-    """The ids of the records of a table whose texts may have the words of a search, with the parameter ``trigrams``."""
-    indexed = select(_index.c.rowid).where(_has_trigrams())
-    batch = select(_sequence.c.seq - _sequence.c.seq % BATCH).where(_sequence.c.name == NUMBERS)
-    found = union_all(
-        select(_numbers.c.record_id).where(_numbers.c.number.in_(indexed), _numbers.c.kind == kind),
-        select(_numbers.c.record_id).where(_numbers.c.number > batch.scalar_subquery(), _numbers.c.kind == kind),
-    ).subquery()
-    return select(found.c.record_id)
+def among_few(column: ColumnElement[str], kind: str) -> ColumnElement[bool]:
+    """The condition that a column has the id of one of the few records of a table.
+
+    The ids are a parameter, and no part of the statement that looks for them: SQLite might look into the index for each
+    record, or for each in the order of the list.
+    """
+    return column.in_(select(func.json_each(bindparam(_few(kind), type_=SqlString())).table_valued("value").c.value))
 
 
-def _has_trigrams() -> ColumnElement[bool]:
-    return _index.c[INDEX].bool_op("MATCH")(_MATCH)
+def _few(kind: str) -> str:
+    return f"few_{kind}"
 
 
-_COUNT = select(func.count()).select_from(
-    select(_index.c.rowid).where(_has_trigrams()).limit(bindparam("few", type_=Integer())).subquery()
+# The limit also has SQLite ask the index first, and once.
+_ROWIDS = select(_index.c.rowid).where(_index.c[INDEX].bool_op("MATCH")(bindparam("trigrams", type_=SqlString())))
+_INDEXED = select(_numbers.c.kind, _numbers.c.record_id).where(
+    _numbers.c.number.in_(_ROWIDS.limit(bindparam("few", type_=Integer())))
 )
+_LAST_INDEXED = select(_sequence.c.seq - _sequence.c.seq % BATCH).where(_sequence.c.name == NUMBERS).scalar_subquery()
+_NOT_YET_INDEXED = select(_numbers.c.kind, _numbers.c.record_id).where(_numbers.c.number > _LAST_INDEXED)
 
 
 # --- What writes the index
@@ -117,6 +114,7 @@ def filling(kind: str) -> str:
 def add_triggers(table: Table) -> None:
     """Declare that searches of a table of records use the index, and the triggers that write it."""
     table.info[HAS_TRIGRAMS] = True
+    TABLES.append(table.name)
     table.info["triggers"] = (*table.info.get("triggers", ()), *triggers(table.name))
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from sqlalchemy import ColumnElement, Select, UnaryExpression, bindparam
 
 from normata.core.db.transaction import Transaction
-from normata.core.db.trigrams import ids_with, trigrams_of_few
+from normata.core.db.trigrams import among_few, few_with
 from normata.core.schema.fields import Identifier
 from normata.core.schema.paging import Found, PageQuery, Search, envelope, fetch_page, matching
 from normata.core.schema.text import fold
@@ -90,10 +90,10 @@ def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> di
         statement = statement.where(naming.is_live)
     if query.search:
         statement = statement.where(matching(naming.search_text, query.search))
-        trigrams = naming.records and trigrams_of_few(transaction, fold(query.search).split())
-        if naming.records and trigrams:
-            statement = statement.where(naming.id.in_(ids_with(naming.records)))
-            parameters["trigrams"] = trigrams
+        few = few_with(transaction, fold(query.search).split()) if naming.records else None
+        if naming.records and few is not None:
+            statement = statement.where(among_few(naming.id, naming.records))
+            parameters |= few
     found = fetch_page(transaction, statement, naming.order, query, parameters)
     return envelope([name_of(row._asdict()) for row in found.rows], found, query)
 
