@@ -254,13 +254,15 @@ def fetch_page(
     *,
     counted: Counted | None = None,
     scans: bool = False,
+    all_rows: Select[Any] | None = None,
 ) -> Found:
     """The rows of one page in ``order``, and the total. Raises UnfitCursor.
 
     It takes two statements; one less if the total is known (``counted``), or nothing is behind the page, and one more
     after a cursor where the first null may be on the page. ``order`` must be total (end with an id), so that pages
     never overlap. ``scans`` is true if the database must read every row anyway: then it counts them along with the
-    page. Each row ends with its sort keys, after its own columns.
+    page. Each row ends with its sort keys, after its own columns. ``all_rows`` are counted if ``rows`` has only those
+    that can be on the page; null if it has all.
     """
     keys = SortKeys(order)
     start = query.start
@@ -279,7 +281,9 @@ def fetch_page(
         counted = Counted(found[0].total)
     elif counted is None and start is None and len(found) <= query.limit and (found or query.offset == 0):
         counted = Counted((query.offset or 0) + len(found))
-    return found_of(found, keys, counted or count(transaction, rows, query, parameters), query)
+    return found_of(
+        found, keys, counted or count(transaction, rows if all_rows is None else all_rows, query, parameters), query
+    )
 
 
 def found_of(rows: Sequence[Any], keys: SortKeys, counted: Counted, query: OwnPageQuery) -> Found:

@@ -27,7 +27,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.db.types import UtcTimestamp, format_timestamp, now, passes_at, text
 from normata.core.schema.cursors import SortKeys
 from normata.core.schema.fields import Timestamp
-from normata.core.schema.paging import PageQuery, QueryFlag, count, envelope, fetch_page
+from normata.core.schema.paging import PageQuery, QueryFlag, envelope, fetch_page
 from normata.core.schema.table import Table, sql_table
 from normata.core.schema.wire import Wire
 from normata.frameworks.model import REVIEW_IS_DUE, Control, ControlCoverage
@@ -123,7 +123,7 @@ class DueQuery(PageQuery):
 
 
 def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[str, Any]:
-    """A page of what is due in an organization, soonest first; three statements."""
+    """A page of what is due in an organization, soonest first; two or three statements."""
     moment = now()
     parameters = {
         "organization": query.organization_id,
@@ -138,8 +138,7 @@ def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[st
     if query.start is not None:
         SortKeys(order).check(query.start.keys)
         near |= {"last_at": query.start.keys[0], "last_id": query.start.keys[1]}
-    counted = count(transaction, _due(mine=query.mine), query, parameters)
-    found = fetch_page(transaction, dates, order, query, parameters | near, counted=counted)
+    found = fetch_page(transaction, dates, order, query, parameters | near, all_rows=_due(mine=query.mine))
     members = sorted({row.member_id for row in found.rows if row.member_id is not None})
     names = {row.id: row.name for row in transaction.rows(_NAMES, {"ids": members})} if members else {}
     items = [
