@@ -13,7 +13,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
 from normata.coverage.applicability import SCOPE_COLUMNS, not_applicable, scopes_of
 from normata.coverage.engine import Level, Place
-from normata.coverage.graph import Below, GraphTooLarge, View
+from normata.coverage.graph import Below, GraphTooLarge, Node, View
 from normata.coverage.hierarchy import groups_among
 from normata.coverage.incremental import Ranked, update
 from normata.coverage.recompute import LEAST_TOUCHED, coverage_with, stored_coverage, stored_in
@@ -130,8 +130,15 @@ class _WithFramework(StoredGraph):
         control = super()._note(row)
         if control in self._places:
             node, applies = self._nodes[control], control not in self._left_out
-            self._nodes[control] = node._replace(
-                is_adopted=True, is_applicable=applies, assessed=node.assessed if applies else Level.NONE
+            self._nodes[control] = Node(
+                node.is_group,
+                is_adopted=True,
+                is_applicable=applies,
+                assessed=node.assessed if applies else Level.NONE,
+                effective=None,
+                own=None,
+                rank=None,
+                is_assessed=node.is_assessed,
             )
         return control
 
