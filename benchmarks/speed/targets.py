@@ -10,6 +10,7 @@ from benchmarks.speed.history_targets import of_history
 from benchmarks.speed.mixed import of_mixed
 from benchmarks.speed.neighbours_targets import of_neighbours
 from benchmarks.speed.outcome import Outcome
+from benchmarks.speed.records import of_records
 
 
 def missed(figures: Figures) -> list[Outcome]:
@@ -44,7 +45,7 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
     ):
         if found := ratio(measured, upper, lower):
             yield Outcome(name, found, bound)
-    yield from _of_records(figures)
+    yield from of_records(figures)
     yield from of_mixed(figures)
     yield from _of_coverage(figures)
     yield from of_history(figures)
@@ -58,15 +59,6 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
     if figures.starting is not None:
         yield Outcome("`normata serve`, start to first answer", _spread(figures.starting.serve), 2, False, " s")
         yield Outcome("`normata --help`", _spread(figures.starting.help), 0.3, False, " s")
-
-
-def _of_records(figures: Figures) -> Iterator[Outcome]:
-    """How much slower the first page is with many records than with few, for the worst filter."""
-    for prefix, name in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL")):
-        keys = [key for key in figures.records if key.startswith(f"{prefix}-many-")]
-        found = [ratio(figures.records, key, key.replace("-many-", "-few-")) for key in keys]
-        if slowest := min((one for one in found if one is not None), key=lambda one: one.value, default=None):
-            yield Outcome(f"First page, many records / few, {name}, slowest filter", slowest, 0.5)
 
 
 def _of_coverage(figures: Figures) -> Iterator[Outcome]:

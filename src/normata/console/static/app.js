@@ -1,7 +1,11 @@
 // What makes the pages handier. Everything works without it.
 
-// Where the sidebar or the tabs scroll, they show where one is.
-document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest" });
+// Where the sidebar or the tabs scroll, they show where one is. `scrollIntoView` would also have the next Tab begin there.
+const entry = document.querySelector(".side [aria-current]");
+if (entry) {
+  const side = entry.closest(".side");
+  side.scrollTop += Math.max(0, entry.getBoundingClientRect().bottom - side.getBoundingClientRect().bottom);
+}
 
 const tab = document.querySelector(".tabs [aria-current]");
 if (tab) {
