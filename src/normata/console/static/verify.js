@@ -171,7 +171,6 @@ async function answer() {
   return `${await verify(file, proof, note, inside)} ${signature}`;
 }
 
-part.hidden = false;
 part.querySelector("button").addEventListener("click", async () => {
   status.textContent = "";
   status.textContent = await answer().catch((error) =>
