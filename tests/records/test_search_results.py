@@ -138,9 +138,29 @@ def test_searches_find_what_a_brute_force_finds(service: Served, limit: str) -> 
         assert "whose trigrams are missing or wrong" in faults(service)[0]
 
 
+@on_both
+def test_former_texts_are_not_taken_for_few(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index still has the numbers of texts that have changed, and those come first."""
+    monkeypatch.setattr(trigrams, "FEW", 50)
+    rows = [
+        {"id": f"x{number}", "organizationId": ALPHA, "title": f"Xanadu {number}", "slug": f"s{number}"}
+        for number in range(300)
+    ]
+    service.load({"tasks": rows})
+    for number in range(3):
+        assert change(service, Task, f"x{number}", service.bearer("editor"), title="Other").status_code == 200
+    assert service.listing("/tasks/").page(search="xanadu")["total"] == 297
+    names = service.listing("/names/").page(kind="tasks", search="xanadu", limit=100)
+    assert names["total"] == 297
+
+
 def trigrams_of(part: str, service: Served) -> int:
     """How many texts have a trigram, as the index has it."""
-    return len(service.database.read_now(lambda transaction: transaction.rows(trigrams._ROWIDS, {"trigrams": part})))
+    return len(
+        service.database.read_now(
+            lambda transaction: transaction.rows(trigrams._ROWIDS, {"trigrams": part, "few": 1_000})
+        )
+    )
 
 
 def faults(service: Served) -> list[str]:

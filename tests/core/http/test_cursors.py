@@ -175,6 +175,9 @@ def test_a_cursor_belongs_to_its_list_filters_and_order(
     assert refused(many.listing(operation.path, "foreigner"), cursor=cursor, organizationId=BETA) == "other_query"
     assert refused(listing, cursor=cursor, page=2) == "combined"
     assert refused(listing, cursor=cursor, page=1) == "combined"
+    assert refused(listing, cursor=cursor, page=1, limit=5) == "combined", (
+        "whatever was answered to the same without page"
+    )
 
 
 @paged_lists

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 
 import pytest
@@ -124,5 +125,49 @@ def test_a_turn_that_comes_as_its_call_is_cancelled_is_passed_on() -> None:
         await calls.cancel("c1")  # before it has run with the turn that it was just given
         await calls.come("d1")
         assert calls.begun == ["d1"]
+
+    asyncio.run(walk())
+
+
+def test_whoever_is_cancelled_as_a_turn_ends_leaves_it_to_the_next() -> None:
+    """Its task learns of that only after the turn was passed on."""
+
+    async def walk() -> None:
+        queue = FairQueue(1, waiting=8)
+        calls = Calls(queue)
+        await calls.come("A1", "A2", "B1", "A3")
+        calls._ends["A1"].set()
+        calls._tasks["A2"].cancel()
+        await asyncio.gather(*(calls._tasks[name] for name in ("A1", "A2")), return_exceptions=True)
+        assert not calls._tasks["A1"].exception()
+        assert calls._tasks["A2"].cancelled()
+        assert await calls.end_all() == ["A1", "B1", "A3"]
+        assert queue.is_idle
+
+    asyncio.run(walk())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_turns_are_never_lost(seed: int) -> None:
+    """However calls end and are cancelled within one turn of the loop."""
+
+    async def walk() -> None:
+        rng, queue = random.Random(seed), FairQueue(2, waiting=100)  # noqa: S311 - no secret
+        calls = Calls(queue)
+        names = [f"{rng.choice('ABC')}{number}" for number in range(30)]
+        await calls.come(*names)
+        for name in rng.sample(names, len(names)):
+            if rng.random() < 0.5:
+                calls._tasks[name].cancel()
+            else:
+                calls._ends[name].set()
+            if rng.random() < 0.3:
+                await asyncio.sleep(0)
+        await asyncio.gather(*calls._tasks.values(), return_exceptions=True)
+        assert all(one.cancelled() or one.exception() is None for one in calls._tasks.values())
+        assert queue.is_idle
+        await calls.come("D1")
+        assert calls.begun[-1] == "D1"
+        await calls.end("D1")
 
     asyncio.run(walk())

@@ -51,9 +51,10 @@ def few_with(transaction: Transaction, words: Sequence[str]) -> Mapping[str, str
     trigrams = match(words) if transaction.has_trigrams else None
     if trigrams is None:
         return None
-    found = transaction.rows(_INDEXED, {"trigrams": trigrams, "few": FEW})
-    if len(found) >= FEW:
+    numbers = transaction.scalars(_ROWIDS, {"trigrams": trigrams, "few": FEW})
+    if len(numbers) >= FEW:  # also if former texts are among them: there may be more
         return None
+    found = transaction.rows(_OF_NUMBERS, {"numbers": json.dumps(numbers)})
     ids: defaultdict[str, list[str]] = defaultdict(list)
     for kind, record_id in (*found, *transaction.rows(_NOT_YET_INDEXED)):
         ids[kind].append(record_id)
@@ -73,10 +74,13 @@ def _few(kind: str) -> str:
     return f"few_{kind}"
 
 
-# The limit also has SQLite ask the index first, and once.
-_ROWIDS = select(_index.c.rowid).where(_index.c[INDEX].bool_op("MATCH")(bindparam("trigrams", type_=SqlString())))
-_INDEXED = select(_numbers.c.kind, _numbers.c.record_id).where(
-    _numbers.c.number.in_(_ROWIDS.limit(bindparam("few", type_=Integer())))
+_ROWIDS = (
+    select(_index.c.rowid)
+    .where(_index.c[INDEX].bool_op("MATCH")(bindparam("trigrams", type_=SqlString())))
+    .limit(bindparam("few", type_=Integer()))
+)
+_OF_NUMBERS = select(_numbers.c.kind, _numbers.c.record_id).where(
+    _numbers.c.number.in_(select(func.json_each(bindparam("numbers", type_=SqlString())).table_valued("value").c.value))
 )
 _LAST_INDEXED = select(_sequence.c.seq - _sequence.c.seq % BATCH).where(_sequence.c.name == NUMBERS).scalar_subquery()
 _NOT_YET_INDEXED = select(_numbers.c.kind, _numbers.c.record_id).where(_numbers.c.number > _LAST_INDEXED)

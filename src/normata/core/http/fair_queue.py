@@ -59,18 +59,25 @@ class FairQueue:
             raise
 
     def _leave(self, key: str, turn: asyncio.Future[None]) -> None:
-        line = self._waiting[key]
+        line = self._waiting.get(key)
+        if line is None or turn not in line:  # it was passed over since it was cancelled
+            return
         line.remove(turn)
         if not line:
             del self._waiting[key]
 
     def _pass_on(self) -> None:
-        """Pass a finished turn to the next key, which then moves to the end."""
-        key = next(iter(self._waiting), None)
-        if key is None:
-            self._free += 1
-            return
-        line = self._waiting.pop(key)
-        line.popleft().set_result(None)
-        if line:
-            self._waiting[key] = line
+        """Pass a finished turn to the next key, which then moves to the end.
+
+        A call that was cancelled may not have left yet: its task only learns of that when it runs again.
+        """
+        while self._waiting:
+            key = next(iter(self._waiting))
+            line = self._waiting.pop(key)
+            turn = line.popleft()
+            if line:
+                self._waiting[key] = line
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1

@@ -167,8 +167,10 @@ class ReadEndpoint:
             query = self._operation.query.read(QueryParams(query_string).multi_items())
         except ValidationError as error:
             return _ParsedQuery(None, tuple(InvalidRequest.of_validation("query", error).faults))
-        # An id in the path would have to be part of the cache key.
-        is_cached = self._operation.cached is not None and "{" not in self._operation.path and _is_short(query_string)
+        # An id in the path would have to be part of the cache key, and so would it whether a page is named.
+        is_combined = isinstance(query, OwnPageQuery) and query.cursor is not None and "page" in query.model_fields_set
+        can_be_key = "{" not in self._operation.path and _is_short(query_string) and not is_combined
+        is_cached = self._operation.cached is not None and can_be_key
         return _ParsedQuery(query, key=f"{self._operation.path} {query.model_dump_json()}" if is_cached else "")
 
 

@@ -212,7 +212,7 @@ def _fits(key: _Key, value: Any) -> bool:
             value = value if convert is None else convert(value)
             kind = kind.impl_instance
         return _is_of(kind, value)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return False
 
 
