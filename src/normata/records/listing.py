@@ -136,7 +136,10 @@ def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -
     elif _is_scattered(query):
         found = _scattered(transaction, kind, query)
     else:
-        found = fetch_page(transaction, _records(kind, query), _order(kind, query), query)
+        records, order = _records(kind, query), _order(kind, query)
+        # From the newest on: archived records are mostly old, and the index has them, too.
+        counted = records.order_by(*order) if query.sort_column is None else records
+        found = fetch_page(transaction, records, order, query, all_rows=counted)
     names = tuple(wire_names(kind).values())
     return envelope([dict(zip(names, row, strict=False)) for row in found.rows], found, query)
 

@@ -307,7 +307,7 @@ def count(
 
 def some_of(rows: Select[Any]) -> Select[Any]:
     """As many rows as :func:`counted_up_to_most` needs, without their columns."""
-    ones: Select[Any] = rows.with_only_columns(literal_column("1"), maintain_column_froms=True).order_by(None)
+    ones: Select[Any] = rows.with_only_columns(literal_column("1"), maintain_column_froms=True)
     return ones.limit(MOST_COUNTED + 1)
 
 
