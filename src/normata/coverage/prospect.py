@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import BindParameter, bindparam, func, select
+from sqlalchemy import BindParameter, bindparam, select
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
@@ -16,11 +16,11 @@ from normata.coverage.engine import Level, Place
 from normata.coverage.graph import Below, GraphTooLarge, Node, View
 from normata.coverage.hierarchy import groups_among
 from normata.coverage.incremental import Ranked, update
-from normata.coverage.recompute import LEAST_TOUCHED, coverage_with, stored_coverage, stored_in
+from normata.coverage.recompute import coverage_with, most_touched, stored_coverage, stored_in
 from normata.coverage.stored_graph import StoredGraph
 from normata.frameworks.baselines import selected_controls
 from normata.frameworks.counting import is_requirement
-from normata.frameworks.model import Control, ControlCoverage, Framework, FrameworkAdoption
+from normata.frameworks.model import Control, ControlCoverage
 
 # The adoption until now: there is none, it has the same baseline, or another one.
 Former = Literal["new", "same", "other"]
@@ -69,9 +69,9 @@ def _of_new(transaction: Transaction, organization_id: str, framework_id: str, b
     decisions = {row.id: row.is_applicable for row in rows if row.is_applicable is not None}
     left_out = frozenset(not_applicable(places, scopes_of(rows, decisions, baselines, selected)))
     requirements = [row.id for row in rows if row.is_requirement and row.id not in left_out]
-    adopted = transaction.scalar(_ADOPTED, key) or 0
     view = View(
-        _WithFramework(transaction, organization_id, places, requirements, left_out), max(LEAST_TOUCHED, adopted // 4)
+        _WithFramework(transaction, organization_id, places, requirements, left_out),
+        most_touched(transaction, organization_id),
     )
     changes = update(view, moved=places.keys())
     levels = {}
@@ -144,7 +144,6 @@ class _WithFramework(StoredGraph):
 
 
 _CONTROL, _STATEMENT = sql_table(Control), sql_table(ControlCoverage)
-_FRAMEWORK, _ADOPTION = sql_table(Framework), sql_table(FrameworkAdoption)
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _OF_FRAMEWORK = _CONTROL.c.framework_id == bindparam("framework")
 
@@ -159,9 +158,4 @@ _CONTROLS = (
     .outerjoin(_STATEMENT, (_STATEMENT.c.control_id == _CONTROL.c.id) & (_STATEMENT.c.organization_id == _ORGANIZATION))
     .where(_OF_FRAMEWORK)
     .order_by(_CONTROL.c.position, _CONTROL.c.id)
-)
-_ADOPTED = (
-    select(func.sum(_FRAMEWORK.c.control_count))
-    .join(_ADOPTION, _ADOPTION.c.framework_id == _FRAMEWORK.c.id)
-    .where(_ADOPTION.c.organization_id == _ORGANIZATION)
 )

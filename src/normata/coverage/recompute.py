@@ -40,7 +40,7 @@ COVERAGE_WRITES: tuple[Write, ...] = (
     delete_of(EffectiveCoverage),
 )
 
-LEAST_TOUCHED = 1_000  # controls that an incremental update may touch in any case
+_LEAST = 1_000  # controls that an incremental update may touch in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +99,16 @@ def _limits(unit: UnitOfWork, organization_id: str, touched: Touched) -> Iterato
     """
     moves = bool(touched.controls or touched.decided or touched.frameworks)
     if not moves:
-        yield LEAST_TOUCHED
-    adopted = unit.scalar(_ADOPTED_CONTROLS, {"organization": organization_id}) or 0
-    most = max(LEAST_TOUCHED, adopted // 4)
-    if moves or most > LEAST_TOUCHED:
+        yield _LEAST
+    most = most_touched(unit, organization_id)
+    if moves or most > _LEAST:
         yield most
+
+
+def most_touched(transaction: Transaction, organization_id: str) -> int:
+    """How many controls may be read to find what follows incrementally: a quarter of what the organization adopted."""
+    adopted = transaction.scalar(_ADOPTED_CONTROLS, {"organization": organization_id}) or 0
+    return max(_LEAST, adopted // 4)
 
 
 class _Differences(NamedTuple):

@@ -128,7 +128,7 @@ def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -
     It takes one statement, one more for a search, and one more to count if there are records behind the page, or if no
     index has its records in order.
     """
-    few = few_with(transaction, fold(query.search).split()) if query.search else None
+    few = few_with(transaction, fold(query.search or "").split(), [kind.__tablename__])
     if few is not None:
         records = _records(kind, query).where(among_few(kind.sql().c.id, kind.__tablename__))
         # No order of an index, so that the database starts from the few ids.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import ColumnElement, Integer, Table, bindparam, column, func, select, table
 from sqlalchemy import String as SqlString
@@ -32,7 +32,6 @@ _MOST = 32  # trigrams of a search; more hardly exclude any more
 _index = table(INDEX, column("rowid"), column(INDEX))
 _numbers = table(NUMBERS, column("number"), column("kind"), column("record_id", SqlString()))
 _sequence = table("sqlite_sequence", column("seq"), column("name"))
-TABLES: list[str] = []  # of records, whose texts are indexed
 
 
 def match(words: Sequence[str]) -> str | None:
@@ -42,8 +41,8 @@ def match(words: Sequence[str]) -> str | None:
     return " AND ".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in list(parts)[:_MOST]) or None
 
 
-def few_with(transaction: Transaction, words: Sequence[str]) -> Mapping[str, str] | None:
-    """The records whose texts may have the folded words of a search, as the parameters of :func:`among_few`.
+def few_with(transaction: Transaction, words: Sequence[str], kinds: Iterable[str]) -> Mapping[str, str] | None:
+    """The records of tables whose texts may have the folded words of a search: the parameters of :func:`among_few`.
 
     Null if the index is of no use for the search: if there is none, if the words have no trigrams, or if too many texts
     have these. Then the first page is soon found in the order of a list.
@@ -58,7 +57,7 @@ def few_with(transaction: Transaction, words: Sequence[str]) -> Mapping[str, str
     ids: defaultdict[str, list[str]] = defaultdict(list)
     for kind, record_id in (*found, *transaction.rows(_NOT_YET_INDEXED)):
         ids[kind].append(record_id)
-    return {_few(kind): json.dumps(ids[kind]) for kind in TABLES}
+    return {_few(kind): json.dumps(ids[kind]) for kind in kinds}
 
 
 def among_few(column: ColumnElement[str], kind: str) -> ColumnElement[bool]:
@@ -118,7 +117,6 @@ def filling(kind: str) -> str:
 def add_triggers(table: Table) -> None:
     """Declare that searches of a table of records use the index, and the triggers that write it."""
     table.info[HAS_TRIGRAMS] = True
-    TABLES.append(table.name)
     table.info["triggers"] = (*table.info.get("triggers", ()), *triggers(table.name))
 
 

@@ -90,9 +90,9 @@ def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> di
         statement = statement.where(naming.is_live)
     if query.search:
         statement = statement.where(matching(naming.search_text, query.search))
-        few = few_with(transaction, fold(query.search).split()) if naming.records else None
-        if naming.records and few is not None:
-            statement = statement.where(among_few(naming.id, naming.records))
+        records = naming.records
+        if records and (few := few_with(transaction, fold(query.search).split(), [records])) is not None:
+            statement = statement.where(among_few(naming.id, records))
             parameters |= few
     found = fetch_page(transaction, statement, naming.order, query, parameters)
     return envelope([name_of(row._asdict()) for row in found.rows], found, query)

@@ -133,7 +133,7 @@ class ArchivedRecord(Wire):
 def list_archive(transaction: Transaction, query: ArchiveQuery) -> dict[str, Any]:
     """A page of an organization's archived records, newest first, in three statements for any number of kinds."""
     words = fold(query.search or "").split()
-    few = few_with(transaction, words)
+    few = few_with(transaction, words, (KINDS[path].__tablename__ for path in query.paths))
     counted, page = _statements(query, len(words), is_among_few=few is not None)
     parameters = {
         "organization": query.organization_id,

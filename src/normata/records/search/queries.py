@@ -46,7 +46,7 @@ def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[s
     Newest first; with a search, records with all words in the title come before the others.
     """
     words, in_title = fold(query.search or "").split(), natural_key(query.search or "").split()
-    few = few_with(transaction, words)
+    few = few_with(transaction, words, (KINDS[path].__tablename__ for path in query.paths))
     shape = _Shape(query.paths, len(words), len(in_title), few is not None)
     # Building a statement takes several times as long as executing it.
     statement = _cached(shape) if max(shape.words, shape.in_title) <= FEW_WORDS else _made(shape)
