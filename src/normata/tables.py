@@ -15,7 +15,7 @@ from normata.identity import model as _identity
 from normata.identity import sign_in_model as _sign_in
 from normata.notifications import model as _notifications
 from normata.records import archiving as _archiving
-from normata.records import kinds as _records
+from normata.records import assurance as _records
 from normata.soa_versions import model as _soa_versions
 from normata.views import model as _views
 

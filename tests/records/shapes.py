@@ -11,7 +11,7 @@ from normata.records.base import Restorable
 from tests.world import ALPHA
 
 # Of the strings, these hold a date or a timestamp.
-_TIMES = frozenset({"deadline", "started", "ended", "dueDate", "contractExpiry", "notificationDeadline"})
+_TIMES = frozenset({"deadline", "started", "ended", "dueDate", "contractExpiry", "notificationDeadline", "validUntil"})
 
 # Strings, integers and so on that are never null; enums and booleans never are.
 _NEVER_NULL = frozenset(
@@ -147,6 +147,13 @@ SHAPES = {
         enums="status",
         anything="content",
     ),
+    "evidence": _shape(
+        "Evidence",
+        "id slug name description url collectedAt collectedById ownerId validUntil createdAt updatedAt archivedAt"
+        " organizationId",
+        integers="shortId",
+        enums="type",
+    ),
     "vulnerability-classes": _shape(
         "VulnerabilityClass", "id slug name description createdAt updatedAt archivedAt organizationId"
     ),
@@ -156,7 +163,7 @@ SHAPES = {
 KINDS = [pytest.param(kind, id=kind.path) for kind in Restorable.kinds]
 WITH_SLUG = [pytest.param(kind, id=kind.path) for kind in Restorable.kinds if "slug" in SHAPES[kind.path].fields]
 
-_MEMBERS = ("assigneeMemberId", "reportedByMemberId", "ownerId", "coordinatorId", "approverId")
+_MEMBERS = ("assigneeMemberId", "collectedById", "reportedByMemberId", "ownerId", "coordinatorId", "approverId")
 _REFERENCES = {
     **dict.fromkeys(_MEMBERS, "member-admin"),
     "controlCoverageId": "say-sun.A.1",
@@ -176,6 +183,7 @@ _REFERENCES = {
 _ADDRESSES = {
     # With what is easily damaged in addresses.
     "website": "https://www.example.org/Gr%C3%B6%C3%9Fe/?été='50%25'&a=_#😀",
+    "url": "https://files.example.org/a%20b/?q='50%25'",
     "contactEmail": "Kim.O'Größe+50%_a@example.org",
 }
 _SCALES = {"inherentProbability", "inherentImpact", "residualProbability", "residualImpact"}

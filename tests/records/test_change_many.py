@@ -145,6 +145,7 @@ def test_every_field_of_every_kind_that_one_may_write_is_changed_and_undone(serv
         before = now(service, record)
         sent = {field.name: values.get(field.sort, f"new-{field.name}") for field in fields}
         sent |= {"website": "https://new.example/"} if "website" in sent else {}
+        sent |= {"url": "https://new.example/"} if "url" in sent else {}
         sent |= {"contactEmail": "new@new.example"} if "contactEmail" in sent else {}
         made = send(service, records=[record], values=sent).json()
         assert made.get("changed") == 1, made

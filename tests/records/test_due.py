@@ -33,6 +33,7 @@ ENDS: dict[tuple[str, str], tuple[dict[str, Any], ...]] = {
     ("vendors", "contract_expiry"): ({"status": "TERMINATED"},),
     ("records", "due_date"): ({"status": "FINALIZED"}, {"status": "SUPERSEDED"}),
     ("records", "next_review_at"): ({"status": "SUPERSEDED"},),
+    ("evidence", "valid_until"): (),
 }
 
 

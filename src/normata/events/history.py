@@ -28,7 +28,7 @@ from normata.frameworks.model import (
 )
 from normata.frameworks.visibility import visible_to
 from normata.identity.model import Membership
-from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
+from normata.records import assurance as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable
 
 Changed = dict[str, Any]

@@ -28,7 +28,7 @@ from normata.events.keys import KeyUnusable, Signer, origin_of
 from normata.events.marks import Marks, sign
 from normata.events.sealing import UnsoundLog, last_seal
 from normata.frameworks.model import Control
-from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
+from normata.records import assurance as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable
 
 

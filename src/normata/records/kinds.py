@@ -1,4 +1,7 @@
-"""Every restorable kind, one class each. Known values of enums follow the standards that the docstrings name."""
+"""The kinds of records, one class each; a few are in :mod:`normata.records.assurance`.
+
+Known values of enums follow the standards that the docstrings name.
+"""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from normata.core.http.operation import ChangeOperation, Operation
 from normata.core.http.request import Request
 from normata.core.schema.fields import Identifier
 from normata.core.schema.wire import as_wire, wire
+from normata.records import assurance as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records import examples
-from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable
 from normata.records.change_operations import archive_operation, change_operation, create_operation
 from normata.records.read_operations import get_operation, list_operation

@@ -98,15 +98,20 @@ def made_of(kinds: Sequence[str]) -> Iterator[str]:
         f"CREATE VIRTUAL TABLE {INDEX} USING fts5(text, content='', detail=none, columnsize=0,"
         " tokenize='trigram case_sensitive 1')"
     )
-    texts = " ".join(
-        f"WHEN '{kind}' THEN (SELECT r.search_text FROM {kind} AS r WHERE r.id = n.record_id)" for kind in kinds
-    )
-    yield f"CREATE VIEW {TEXTS} AS SELECT n.number, CASE n.kind {texts} END AS text FROM {NUMBERS} AS n"
+    yield view_of(kinds)
     yield (
         f"CREATE TRIGGER index_trigrams AFTER INSERT ON {NUMBERS}\nWHEN NEW.number % {BATCH} = 0\nBEGIN\n"
         f"    INSERT INTO {INDEX} (rowid, text) SELECT number, text FROM {TEXTS}"
         f" WHERE number BETWEEN NEW.number - {BATCH - 1} AND NEW.number ORDER BY number;\nEND\n"
     )
+
+
+def view_of(kinds: Sequence[str]) -> str:
+    """The SQL that makes the view of the texts of tables of records."""
+    texts = " ".join(
+        f"WHEN '{kind}' THEN (SELECT r.search_text FROM {kind} AS r WHERE r.id = n.record_id)" for kind in kinds
+    )
+    return f"CREATE VIEW {TEXTS} AS SELECT n.number, CASE n.kind {texts} END AS text FROM {NUMBERS} AS n"
 
 
 def filling(kind: str) -> str:

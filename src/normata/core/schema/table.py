@@ -163,9 +163,12 @@ def may_name(table: str) -> MappedColumn[Any]:
     return mapped_column(info={"may_name": table})
 
 
-def written_as(hint: Any) -> MappedColumn[Any]:
-    """A column whose values in requests must be as ``hint`` says. Loaded values may be different, and stay."""
-    return mapped_column(info={"written": hint})
+def written_as(hint: Any, description: str | None = None) -> MappedColumn[Any]:
+    """A column whose values in requests must be as ``hint`` says. Loaded values may be different, and stay.
+
+    ``description`` is for OpenAPI, where the name of the column means something else in other tables.
+    """
+    return mapped_column(info={"written": hint} | ({"description": description} if description else {}))
 
 
 def names_person() -> MappedColumn[Any]:

@@ -46,7 +46,7 @@ from normata.core.schema.paging import (
 from normata.core.schema.table import sql_table
 from normata.core.schema.text import fold
 from normata.core.schema.wire import Wire
-from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
+from normata.records import assurance as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
 

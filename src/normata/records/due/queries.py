@@ -32,7 +32,7 @@ from normata.core.schema.table import Table, sql_table
 from normata.core.schema.wire import Wire
 from normata.frameworks.model import REVIEW_IS_DUE, Control, ControlCoverage
 from normata.identity.model import Membership, User
-from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
+from normata.records import assurance as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable, where_due
 
 

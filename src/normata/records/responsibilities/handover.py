@@ -31,7 +31,7 @@ from normata.frameworks.model import Control, ControlCoverage, FrameworkAdoption
 from normata.identity.members import members
 from normata.identity.members.members import member_named
 from normata.identity.model import Membership
-from normata.records import kinds as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
+from normata.records import assurance as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable
 from normata.records.writing import change, change_writes
 

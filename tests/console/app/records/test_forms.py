@@ -33,6 +33,7 @@ _TYPED: dict[str, tuple[str, Any]] = {
 }
 _TYPED_BY_NAME: dict[str, tuple[str, Any]] = {
     "website": ("https://www.example.org/", "https://www.example.org/"),
+    "url": ("https://www.example.org/", "https://www.example.org/"),
     "contactEmail": (" kim@example.org", "kim@example.org"),
 }
 _REFERRED = {"memberships": "member-admin", "controls": "moon.A.1", "controlCoverages": "say-sun.A.1"} | {

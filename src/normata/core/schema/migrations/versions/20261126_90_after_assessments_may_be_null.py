@@ -13,8 +13,8 @@ from alembic import op
 from normata.core.db.types import now, text, timestamp
 from normata.coverage.upgrading import MATCHES_THAT_COUNT, compute_anew
 
-revision = "20261124_90"
-down_revision = "20261124_89"
+revision = "20261126_90"
+down_revision = "20261126_04"
 
 _RULE = "NOT_ASSESSED"  # of `normata.coverage.upgrades`
 
