@@ -39,7 +39,7 @@ from normata.core.http.operation import ReadOperation
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
 from normata.core.http.read_processes import ReadProcesses, answer_questions
-from normata.core.http.reads import PackedReading, Reads
+from normata.core.http.reads import Answered, PackedReading, Reads
 from normata.core.http.request import Means
 from normata.core.http.routing import Directory, resources
 from normata.core.http.services import Services
@@ -103,7 +103,7 @@ def create_app(settings: Settings | None = None) -> Service:
     sealer = Sealer(database, signer, metrics.sealing_failed)
     mailer = Mailer(settings.smtp_url, settings.mail_from, metrics.mailed)
     processes = _read_processes(settings, metrics)
-    if tracing is not None and processes is not None:
+    if tracing is not None:
         tracing.watch_processes(processes, "sqlite" if database.embedded else "postgresql")
     long_reads = LongReads(settings.organization_long_reads, settings.caller_long_reads, workers=settings.workers)
     services = Services(
@@ -150,8 +150,7 @@ def create_app(settings: Settings | None = None) -> Service:
                 await session_use.store()
                 await sealer.finish()
             finally:
-                if processes is not None:
-                    processes.close()
+                processes.close()
                 await database.aclose()
                 if tracing is not None:
                     await asyncio.to_thread(tracing.close)
@@ -189,12 +188,10 @@ def before_threads() -> None:
         _forks.append(Forks(_answer_long_reads))
 
 
-def _read_processes(settings: Settings, metrics: Metrics) -> ReadProcesses | None:
-    """The processes for long reads; null if this process cannot start any, or is not to."""
-    if not (_forks and settings.long_read_processes):
-        return None
+def _read_processes(settings: Settings, metrics: Metrics) -> ReadProcesses:
+    """The processes for long reads; none if this process cannot start any, or is not to."""
     return ReadProcesses(
-        _forks[0].fork,
+        _forks[0].fork if _forks and settings.long_read_processes else None,
         settings.long_read_processes,
         timeout=settings.database_timeout,
         waits=metrics.waits("read_process"),
@@ -211,7 +208,7 @@ def _answer_long_reads(connection: socket.socket) -> None:
     operations = {one.operation_id: one for one in OPERATIONS if isinstance(one, ReadOperation)}
 
     async def answer(question: PackedReading) -> Any:
-        return await question.unpacked(operations, means).run(database)
+        return await Answered.by(question.unpacked(operations, means), database)
 
     answer_questions(connection, answer)
 

@@ -187,8 +187,8 @@ class Settings(BaseSettings):
         default=0.05,
         ge=0,
         le=60,
-        description="Seconds that a long read may take in a worker. One that has taken longer runs in a process for the"
-        " next ten minutes. 0 means that all long reads run in processes.",
+        description="Seconds that a long read may take in a worker. It runs in a process at first, and for ten minutes"
+        " after it has taken longer. 0 means that all long reads run in processes.",
     )
     read_timeout: float = Field(
         default=30.0,

@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 from functools import cache
+from tempfile import TemporaryDirectory
 from typing import Any
 
 PATIENCE = 60  # seconds
 
 # In a process of its own, because these processes are forked from one without threads.
 SCRIPT = """
-import asyncio, json, os, signal, time
+import asyncio, json, os, signal, sys, time
 from pathlib import Path
 from normata.core.db.monitoring import NoMonitor
 from normata.core.http import read_processes
@@ -32,6 +33,14 @@ async def answer(question):
             return [signal.getsignal(one).name for one in (signal.SIGTERM, signal.SIGINT)]
     return os.getpid()
 
+full, fork = Path(sys.argv[1]), os.fork
+
+def fork_unless_full():
+    if full.exists():
+        raise BlockingIOError("no process left")
+    return fork()
+
+os.fork = fork_unless_full
 forks = Forks(lambda connection: answer_questions(connection, answer))
 
 def is_there(pid):
@@ -51,6 +60,12 @@ async def reason_of(reading):
         return await reading
     except Unavailable as error:
         return error.reason
+
+async def is_missing(reading):
+    try:
+        await reading
+    except read_processes.NoProcess:
+        return True
 
 async def main():
     processes = ReadProcesses(forks.fork, 2, timeout=0.1, waits=NoMonitor())
@@ -78,11 +93,15 @@ async def main():
     read_processes.IDLE = 0.0
     fourth = await read("who")
     found["idle"] = await until_gone(fourth)
+    full.touch()
+    found["cannot be forked"] = await is_missing(read("who")) and not processes.may_read
+    full.unlink()
+    processes._retry_at = 0.0
+    fifth = await read("who") if processes.may_read else fourth
+    found["can be forked again"] = fifth != fourth and await until_gone(fifth)
     forks.close()
-    try:
-        await read("who")
-    except read_processes.NoProcess:
-        found["none"] = True
+    found["none"] = await is_missing(read("who"))
+    found["without any"] = ReadProcesses(None, 2, timeout=0.1, waits=NoMonitor()).may_read
     print(json.dumps(found))
 
 asyncio.run(main())
@@ -92,9 +111,14 @@ asyncio.run(main())
 @cache
 def found() -> dict[str, Any]:
     """What the script has found."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", SCRIPT, f"{folder}/full"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
+    *log, last = done.stdout.splitlines()
+    assert [line for line in log if "read_process_missing" in line] == log
+    assert len(log) == 2, "once each time that they get missing"
+    result: dict[str, Any] = json.loads(last)
     return result
 
 
@@ -110,8 +134,13 @@ def test_a_process_ends_when_nobody_waits_for_it() -> None:
     assert (found()["ended"], found()["idle"]) == (True, True)
 
 
-def test_who_gets_no_turn_and_who_finds_no_process_is_refused() -> None:
-    assert (found()["crowded"], found()["none"]) == ("crowded", True)
+def test_who_gets_no_turn_is_refused() -> None:
+    assert found()["crowded"] == "crowded"
+
+
+def test_who_finds_no_process_learns_it_and_later_there_may_be_one_again() -> None:
+    assert (found()["cannot be forked"], found()["can be forked again"]) == (True, True)
+    assert (found()["none"], found()["without any"]) == (True, False)
 
 
 def test_only_the_end_of_its_worker_ends_a_process() -> None:

@@ -38,7 +38,10 @@ class Forks:
         theirs.close()
 
     def fork(self) -> socket.socket:
-        """Start a process, and return the end of the connection to it. Raises OSError."""
+        """Start a process, and return the end of the connection to it. Raises OSError.
+
+        If it cannot be forked, the connection ends before anything has come over it.
+        """
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -69,9 +72,11 @@ def _in_new_process(run: Callable[[socket.socket, Run], None], connection: socke
 def _wait_for_orders(orders: socket.socket, run: Run) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     while True:
-        _, descriptors, _, _ = socket.recv_fds(orders, 1, 1)
-        if not descriptors:
+        order, descriptors, _, _ = socket.recv_fds(orders, 1, 1)
+        if not order:
             return
+        if not descriptors:  # there are too many open files, and the system has closed this one
+            continue
         with socket.socket(fileno=descriptors[0]) as connection, suppress(OSError):  # no memory or no process left
             if os.fork() == 0:
                 _in_new_process(_run, connection, run)

@@ -10,10 +10,13 @@ import asyncio
 import os
 import pickle
 import socket
+import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, NamedTuple
+
+import structlog
 
 from normata.core.db.batching import CROWDED
 from normata.core.db.monitoring import WaitMonitor, measured_wait
@@ -22,6 +25,7 @@ from normata.core.http.problems import error_type_of
 from normata.errors import Unavailable
 
 IDLE = 60.0  # seconds after which a process that has nothing to do ends
+_RETRY = 10.0  # seconds until a process may be started again, after one could not be
 _MOST_WAITING = 64  # of one organization
 _NICE = 5  # the requests that a worker answers come first
 _LENGTH = 8  # bytes of the length of a message
@@ -30,26 +34,37 @@ Answer = Callable[[Any], Awaitable[Any]]
 
 
 class NoProcess(Exception):
-    """No process can be started, now or later."""
+    """There is no process, and none can be started now."""
 
 
 class ReadProcesses:
-    """Up to ``at_once`` processes, started when they are needed with ``fork``.
+    """Up to ``at_once`` processes, started when they are needed with ``fork``; none if that is null.
 
     Further reads wait up to ``timeout`` seconds; the organizations take turns. ``waits`` gets how long each waits.
+    When no process can be started, this is logged once, and tried again after a while.
     """
 
-    def __init__(self, fork: Callable[[], socket.socket], at_once: int, *, timeout: float, waits: WaitMonitor) -> None:
+    def __init__(
+        self, fork: Callable[[], socket.socket] | None, at_once: int, *, timeout: float, waits: WaitMonitor
+    ) -> None:
         self._fork = fork
         self._queue = FairQueue(at_once, waiting=_MOST_WAITING)
         self._timeout = timeout
         self._waits = waits
+        self._clock = time.monotonic
         self._idle: list[_Process] = []
+        self._is_missing = False  # the last one could not be started
+        self._retry_at = 0.0
+
+    @property
+    def may_read(self) -> bool:
+        """Whether there is a process, or one may be started now."""
+        return self._fork is not None and (bool(self._idle) or self._clock() >= self._retry_at)
 
     async def read(self, organization_id: str, question: object) -> Any:
         """The answer to a question, which another process finds. If this is cancelled, that process ends.
 
-        Raises what finding the answer raises, Unavailable, and NoProcess.
+        Raises what finding the answer raises, Unavailable, and NoProcess: then the question has reached no process.
         """
         async with AsyncExitStack() as stack:
             with measured_wait(self._waits):
@@ -69,10 +84,24 @@ class ReadProcesses:
         if process is not None:
             with suppress(_Died):
                 return await self._ask(process, question)
+        process = await self._started()
         try:
-            return await self._ask(await _Process.start(self._fork), question)
+            return await self._ask(process, question)
         except _Died as error:
             raise Unavailable("the process of a long read has died", "lost") from error
+
+    async def _started(self) -> _Process:
+        """A new process. Raises NoProcess."""
+        try:
+            process = await _Process.start(self._fork)
+        except NoProcess as error:
+            self._retry_at = self._clock() + _RETRY
+            if not self._is_missing:
+                structlog.get_logger("normata").error("read_process_missing", reason=str(error))
+            self._is_missing = True
+            raise
+        self._is_missing = False
+        return process
 
     async def _ask(self, process: _Process, question: object) -> Any:
         try:
@@ -110,13 +139,24 @@ class _Process:
         self._end: asyncio.TimerHandle | None = None
 
     @classmethod
-    async def start(cls, fork: Callable[[], socket.socket]) -> _Process:
-        """Start one. Raises NoProcess."""
+    async def start(cls, fork: Callable[[], socket.socket] | None) -> _Process:
+        """Start one, and wait until it listens. Raises NoProcess."""
+        if fork is None:
+            raise NoProcess
         try:
             connection = fork()
         except OSError as error:
             raise NoProcess(str(error)) from error
-        return cls(*await asyncio.open_unix_connection(sock=connection))
+        reader, writer = await asyncio.open_unix_connection(sock=connection)
+        try:
+            await _receive(reader)
+        except (EOFError, ConnectionError) as error:
+            writer.close()
+            raise NoProcess("it could not be forked, or died when it began") from error
+        except BaseException:
+            writer.close()
+            raise
+        return cls(reader, writer)
 
     @property
     def is_alive(self) -> bool:
@@ -188,6 +228,7 @@ def answer_questions(connection: socket.socket, answer: Answer) -> None:
 
 async def _answer_questions(connection: socket.socket, answer: Answer) -> None:
     reader, writer = await asyncio.open_unix_connection(sock=connection)
+    await _send(writer, None)  # it listens
     while True:
         try:
             question = await _receive(reader)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-import structlog
 from starlette.types import Receive
 
 from normata.core.changes.revisions import current_revision
@@ -26,7 +25,7 @@ from normata.core.http.request import Means, Request
 from normata.core.schema.wire import encode
 from normata.errors import Unavailable
 
-_REMEMBERED = 600.0  # seconds for which a reading counts as slow; then it may have become short again
+_REMEMBERED = 600.0  # seconds for which a reading counts as long after it was
 _MOST_REMEMBERED = 10_000
 
 
@@ -114,18 +113,32 @@ class PackedReading(NamedTuple):
         return Reading(self.form, parts, self.scope)
 
 
-class Reads:
-    """Runs readings: long ones in their turn, and in processes of their own if there are ``processes``.
+class Answered(NamedTuple):
+    """What a reading answers, and how long it took to find that."""
 
-    A long reading that takes no longer than ``process_after`` seconds needs no process, however long it might become. A
-    reading that takes longer than ``limit`` seconds is given up.
+    answer: Any
+    seconds: float
+
+    @classmethod
+    async def by(cls, reading: Reading, database: Database) -> Answered:
+        """Run the reading. Raises what :meth:`Reading.run` raises."""
+        began = time.monotonic()
+        answer = await reading.run(database)
+        return cls(answer, time.monotonic() - began)
+
+
+class Reads:
+    """Runs readings: long ones in their turn, and in ``processes`` of their own, if there are any.
+
+    A long reading that takes no longer than ``process_after`` seconds needs no process, however long it might become.
+    It is first run in one, to find out. A reading that takes longer than ``limit`` seconds is given up.
     """
 
     def __init__(
         self,
         database: Database,
         long_reads: LongReads,
-        processes: ReadProcesses | None,
+        processes: ReadProcesses,
         limit: float,
         process_after: float,
     ) -> None:
@@ -133,7 +146,7 @@ class Reads:
         self._long_reads = long_reads
         self._processes = processes
         self._limit = limit
-        self._slow = _SlowReadings(process_after)
+        self._short = _ShortReadings(process_after)
 
     async def run(self, reading: Reading, receive: Receive | None = None) -> Any:
         """What a reading answers. Raises TooManyRequests, and what :meth:`Reading.run` raises.
@@ -160,51 +173,56 @@ class Reads:
             raise Unavailable(f"a read has taken longer than {self._limit:g} s", "slow") from None
 
     async def _run_long(self, reading: Reading) -> Any:
-        if self._processes is not None and self._slow.has(reading):
-            ((_, request), *_) = reading.parts
-            try:
-                return await self._processes.read(request.organization_id, PackedReading.of(reading))
-            except NoProcess as error:
-                # It is read here, as without processes: slower for others, but answered.
-                structlog.get_logger("normata").error("read_process_missing", reason=str(error))
-                self._processes = None
-        with self._slow.measured(reading):
-            return await reading.run(self._database)
+        answered = None
+        if self._processes.may_read and not self._short.has(reading):
+            with suppress(NoProcess):  # it is read here then: slower for others, but answered
+                answered = await self._processes.read(_organization_of(reading), PackedReading.of(reading))
+        if answered is None:
+            answered = await Answered.by(reading, self._database)
+        self._short.note(reading, answered.seconds)
+        return answered.answer
 
     def _turn(self, reading: Reading) -> AbstractAsyncContextManager[None]:
         ((_, request), *_) = reading.parts
-        return self._long_reads.turn(request.organization_id, request.caller.user_id)
+        return self._long_reads.turn(_organization_of(reading), request.caller.user_id)
 
 
-class _SlowReadings:
-    """Which readings of which organizations have lately taken longer than ``least`` seconds; all of them for 0."""
+class _ShortReadings:
+    """Which readings of which organizations take up to ``most`` seconds; none of them for 0.
 
-    def __init__(self, least: float) -> None:
-        self._least = least
+    Those that were never run may be long: in a worker, the memory that they take would stay. One that was long counts
+    as long until it is short after ten minutes without a long one, since some searches are short and others are not.
+    """
+
+    def __init__(self, most: float) -> None:
+        self._most = most
         self._clock = time.monotonic
-        self._until: OrderedDict[tuple[str, ...], float] = OrderedDict()
+        self._last_long: OrderedDict[tuple[str, ...], float | None] = OrderedDict()  # null: it is short
 
     def has(self, reading: Reading) -> bool:
-        """Whether it has."""
-        return not self._least or self._clock() < self._until.get(self._key(reading), 0)
+        """Whether it does."""
+        return self._most > 0 and self._last_long.get(self._key(reading), 0.0) is None
 
-    @contextmanager
-    def measured(self, reading: Reading) -> Iterator[None]:
-        """Measure the block, which runs a reading."""
-        began = self._clock()
-        try:
-            yield
-        finally:
-            ended, key = self._clock(), self._key(reading)
-            if ended - began > self._least:
-                self._until[key] = ended + _REMEMBERED
-                self._until.move_to_end(key)
-                if len(self._until) > _MOST_REMEMBERED:
-                    self._until.popitem(last=False)
+    def note(self, reading: Reading, seconds: float) -> None:
+        """Remember how long a reading has taken."""
+        key, moment = self._key(reading), self._clock()
+        if seconds > self._most:
+            self._last_long[key] = moment
+        else:
+            last_long = self._last_long.setdefault(key, None)
+            if last_long is not None and moment >= last_long + _REMEMBERED:
+                self._last_long[key] = None
+        self._last_long.move_to_end(key)
+        if len(self._last_long) > _MOST_REMEMBERED:
+            self._last_long.popitem(last=False)
 
     def _key(self, reading: Reading) -> tuple[str, ...]:
-        ((_, request), *_) = reading.parts
-        return request.organization_id, reading.form, *(operation.operation_id for operation, _ in reading.parts)
+        return _organization_of(reading), reading.form, *(operation.operation_id for operation, _ in reading.parts)
+
+
+def _organization_of(reading: Reading) -> str:
+    ((_, request), *_) = reading.parts
+    return request.organization_id
 
 
 async def _while_connected(call: Coroutine[Any, Any, Any], receive: Receive) -> Any:
