@@ -55,7 +55,7 @@ def run(
     """Serve until interrupted. Raises SystemExit(1) if workers die repeatedly.
 
     Worker processes read the settings from the environment, so they are put there. ``application`` names the factory of
-    the application; benchmarks name others. ``announce`` is called once the address is bound.
+    the application; benchmarks name others. ``announce`` is called once a worker accepts connections.
     """
     address = _address(settings.host, settings.port)
     for name, value in settings.model_dump(exclude_unset=True).items():  # workers see which are defaults
@@ -68,6 +68,7 @@ def run(
         server = Supervisor(
             settings,
             application,
+            announce,
             address=address,
             port=settings.port,
             interface=Interfaces.ASGI,
@@ -81,7 +82,6 @@ def run(
         )
         if settings.workers > 1:
             _import_once(application)
-        server.on_startup(announce)
         server.serve(target_loader=_load)
         if server.has_failed:
             raise SystemExit(1)

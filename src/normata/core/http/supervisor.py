@@ -9,9 +9,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +30,7 @@ GRACE = 10  # seconds for a worker to finish its requests when the service ends
 ENDING = (signal.SIGINT, signal.SIGTERM)  # end the main process and its workers in order
 LAST_ANSWERS = signal.SIGUSR1  # makes a worker ask clients to close their connections
 
+_LOOK = 0.02  # seconds between looks at whether the first worker accepts connections
 _YOUNG = 10.0  # seconds; a worker that dies within them has failed to start
 _ATTEMPTS = 3  # to start a worker, before the service ends
 _START = 120.0  # seconds for the start of a worker that replaces another one
@@ -54,9 +56,10 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
     (RFC 9112, section 9.5).
     """
 
-    def __init__(self, settings: Settings, application: str, **options: Any) -> None:
+    def __init__(self, settings: Settings, application: str, announce: Callable[[], None], **options: Any) -> None:
         super().__init__(application, workers_kill_timeout=GRACE, **options)
         self.has_failed = False
+        self._announce: Callable[[], None] | None = announce  # null once the first worker accepts connections
         self._settings = settings
         self._sockets: list[Any] = []  # on Linux one for each worker
         self._replaced: list[_Replaced] = []
@@ -121,8 +124,11 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
         failures: dict[int, int] = {}
         while not self.interrupt_signal and not self.has_failed:
             # Granian wakes this loop. The timeout is for two workers that die at the same moment.
-            self.main_loop_interrupt.wait(1)
+            self.main_loop_interrupt.wait(_LOOK if self._announce else 1)
             self.main_loop_interrupt.clear()
+            if self._announce is not None and self._accepts_connections():
+                self._announce()
+                self._announce = None
             if self.reload_signal:
                 self._reload(spawn_target, target_loader)
             self._end_replaced()
@@ -140,6 +146,16 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
                 self._respawn_workers([worker.idx], spawn_target, target_loader)
                 self._log("info", "worker_replaced", worker=worker.idx + 1, pid=self.wrks[worker.idx].inner.pid)
         self.interrupt_children.clear()  # they have been replaced, so the service goes on
+
+    def _accepts_connections(self) -> bool:
+        """Whether a worker listens; true where the workers' sockets are not known."""
+        if not self._sockets:
+            return True
+        for one in self._sockets:
+            with socket.socket(fileno=os.dup(one.get_fd())) as copy:
+                if copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    return True
+        return False
 
     def _reload(self, spawn_target: Any, target_loader: Any) -> None:
         """Replace each worker by a new one. Workers whose successor does not start continue to serve."""

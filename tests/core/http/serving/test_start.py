@@ -7,12 +7,13 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx2
 import pytest
 
 from normata.core.http.server import AddressInUse, require_free_address
-from tests.core.http.serving.processes import Serve, run, run_here
+from tests.core.http.serving.processes import Processes, Serve, run, run_here, wait_for
 from tests.server import PLAIN, reserved_port
 
 
@@ -28,21 +29,31 @@ def test_it_listens_on_a_name_or_an_address(serve: Serve, host: str) -> None:
     assert httpx2.get(f"{server.address}/livez", verify=PLAIN).status_code == 200
 
 
-def test_each_line_of_the_log_is_json_and_the_first_says_where_it_serves(serve: Serve) -> None:
+def test_each_line_of_the_log_is_json_and_one_says_where_it_serves(serve: Serve) -> None:
     server = serve(2)
     httpx2.get(f"{server.address}/nowhere", verify=PLAIN)
-    lines = [json.loads(line) for line in server.log.splitlines()]
-    assert lines[0]["event"] == "serving"
-    assert (lines[0]["url"], lines[0]["workers"], lines[0]["level"]) == (server.address, 2, "info")
-    assert "request" in {line["event"] for line in lines}
+    wait_for(lambda: '"serving"' in server.log)
+    lines = {line["event"]: line for line in map(json.loads, server.log.splitlines())}
+    said = lines["serving"]
+    assert (said["url"], said["workers"], said["level"]) == (server.address, 2, "info")
+    assert "request" in lines
 
 
 @pytest.mark.long
-def test_in_text_the_first_line_is_a_sentence(serve: Serve) -> None:
+def test_it_accepts_connections_once_it_says_that_it_serves(sqlite_url: str, tmp_path: Path) -> None:
+    server = Processes(sqlite_url, tmp_path / "server.log", 1, installed=True)
+    try:
+        wait_for(lambda: '"serving"' in server.log)
+        socket.create_connection(("127.0.0.1", server.port)).close()
+    finally:
+        server.kill()
+
+
+@pytest.mark.long
+def test_in_text_it_says_so_in_a_sentence(serve: Serve) -> None:
     server = serve(1, installed=True, NORMATA_LOG_FORMAT="text")
-    first = server.log.splitlines()[0]
-    assert first.startswith("Normata ")
-    assert f"serves {server.address}, documentation at /docs; stop with Ctrl-C" in first
+    wait_for(lambda: f"serves {server.address}, documentation at /docs; stop with Ctrl-C" in server.log)
+    assert any(line.startswith("Normata ") for line in server.log.splitlines())
 
 
 # --- It does not start
