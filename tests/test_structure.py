@@ -22,7 +22,8 @@ ORDER = (
     *("identity.members", "identity.me", "identity.organizations", "identity.service_accounts", "identity.openid"),
     *("frameworks", "coverage"),
     *("records", "records.archive", "records.many", "records.due", "records.search", "records.responsibilities"),
-    *("names", "events", "history", "reports", "soa_versions", "adoption", "own_frameworks", "notifications", "views"),
+    *("links", "names", "events", "history", "reports", "soa_versions", "adoption", "own_frameworks"),
+    *("notifications", "views"),
     *("tables", "bundle", "catalogs", "erasure", "retention", "wiring"),
     *("console", "operations", "app", "cli", "__main__"),
 )

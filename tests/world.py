@@ -28,7 +28,9 @@ from normata.records.base import Restorable
 from normata.records.kinds import Task
 from normata.tables import Table
 from normata.wiring import changes_of
+from tests.links.rows import link_row
 from tests.soa_versions.rows import version_rows
+from tests.views.rows import view_row
 
 ALPHA, BETA = "org-alpha", "org-beta"
 ROLES = ("owner", "admin", "editor", "auditor", "viewer")
@@ -88,13 +90,14 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
             ),
         ],
         **_catalogs(),
-        "savedViews": [_view(organization_id, number) for organization_id in (ALPHA, BETA) for number in (1, 2)],
+        "savedViews": [view_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2)],
         "soaVersions": [
             *version_rows(ALPHA, "fw-own", "member-owner"),
             *version_rows(BETA, "fw-foreign", RESPONSIBLE[BETA]),
         ],
         "notifications": [_notification(number) for number in range(12)] + _other_notifications(),
         **{kind.path: _records(kind) for kind in Restorable.kinds},
+        "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2)],
     }
 
 
@@ -324,18 +327,6 @@ def _statement(control: str, status: str, gap: str | None = None) -> dict[str, A
         "coverageStatus": status,
         "coverageGap": gap,
     }
-
-
-def _view(organization_id: str, number: int) -> dict[str, Any]:
-    """Two of each organization: one that is shared, and one of the member who answers for its records."""
-    return {
-        "id": f"view-{number}-{organization_id}",
-        "organizationId": organization_id,
-        "userId": RESPONSIBLE[organization_id].replace("member-", "user-"),
-        "isShared": number == 1,
-        "kind": "tasks",
-        "name": f"View {number} of {organization_id}",
-    } | {"query": {"status": ["TODO"], "sortColumn": ["title"]}}
 
 
 def _notification(number: int) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from normata.identity.sessions import operations as sessions
 from normata.identity.sign_in_model import Session
 from normata.identity.tokens import operations as tokens
 from normata.identity.tokens.lookup import TOKEN_LOOKUP
+from normata.links import operations as links
 from normata.names import operations as names
 from normata.notifications import operations as notifications
 from normata.own_frameworks import match_operations as own_matches
@@ -69,6 +70,7 @@ _DECLARED: tuple[Operation, ...] = (
     *archive.OPERATIONS,
     many.OPERATION,
     record_undo.OPERATION,
+    *links.OPERATIONS,
     *names.OPERATIONS,
     *views.OPERATIONS,
     *tokens.OPERATIONS,

@@ -13,6 +13,7 @@ from normata.frameworks import wording_model as _wordings
 from normata.history import model as _history
 from normata.identity import model as _identity
 from normata.identity import sign_in_model as _sign_in
+from normata.links import model as _links
 from normata.notifications import model as _notifications
 from normata.records import archiving as _archiving
 from normata.records import assurance as _records
@@ -22,6 +23,6 @@ from normata.views import model as _views
 __all__ = ["Table"]
 
 _modules = (
-    *(_archiving, _baselines, _events, _frameworks, _history, _idempotency, _identity, _jobs),
+    *(_archiving, _baselines, _events, _frameworks, _history, _idempotency, _identity, _jobs, _links),
     *(_notifications, _records, _revisions, _short_ids, _sign_in, _soa_versions, _upgrades, _views, _wordings),
 )

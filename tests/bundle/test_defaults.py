@@ -24,6 +24,7 @@ from normata.records.base import Restorable
 from normata.records.kinds import Label, Policy, RecordCategory, Task, Vendor
 from tests import mostly_sqlite, world
 from tests.databases import change, on_both, tamper
+from tests.links.rows import bare_row
 from tests.soa_versions.rows import version_row
 from tests.world import ALPHA, BETA, EARLIER
 
@@ -69,17 +70,13 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "baselines": {"id": "new", "frameworkId": "fw-sun", "name": "New"},
     "baselineControls": {"id": "new", "baselineId": "stored", "controlId": "sun.A.8"},
     "mappingDocuments": {"id": "new", "document": "urn:new", "name": "New"},
-    "setAsideMatches": {
-        "id": "new",
-        "organizationId": ALPHA,
-        "matchId": "sun.A.1->moon.A.1",
-        "justification": "It does not.",
-    },
+    "setAsideMatches": {"id": "new", "organizationId": ALPHA, "matchId": "sun.A.1->moon.A.1", "justification": "No."},
     "frameworkAdoptions": {"id": "new", "organizationId": ALPHA, "frameworkId": "fw-star"},
     "controlCoverages": {"id": "new", "organizationId": ALPHA, "controlId": "sun.A.8"},
     "notifications": {"id": "new", "organizationId": ALPHA, "userId": "user-editor"},
     "soaVersions": version_row(ALPHA, "fw-sun", "member-owner") | {"id": "new"},
     "savedViews": {"id": "new", "organizationId": ALPHA, "userId": "user-editor", "kind": "tasks", "name": "Mine"},
+    "links": bare_row("new", ALPHA),
     "accessTokens": {"id": "new", "userId": "user-editor", "digest": "0" * 64, "scope": "read"},
     "auditEvents": {
         "id": "new",
@@ -107,6 +104,7 @@ OPTIONAL_ELSEWHERE = {
     },
     "controls": {"parentId", "purpose", "description"},
     "soaVersions": {"approvedAt", "erasedAt", "pdfFile", "pdfSha256", "scope", "supersededAt"},
+    "links": {"note", "removedAt"},
     "controlWordings": {"description", "version", "validFrom", "staleSince"},
     "baselines": {"organizationId", "version", "description"},
     "baselineControls": {"retiredAt"},

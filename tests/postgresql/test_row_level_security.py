@@ -217,7 +217,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     own |= {"mapping_document", "baseline", "baseline_control"}
     records = {kind.sql().name for kind in KINDS}
     # Jobs are of no tenant: whoever runs them looks for those of all. They say whose they are, of which type, and when.
-    noted = {"archive_entry", "short_id_counter", "idempotency_key", "job", "soa_version"}
+    noted = {"link", "archive_entry", "short_id_counter", "idempotency_key", "job", "soa_version"}
     people = {"user_account", "membership", "organization", "invitation", "access_token", "session"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
     people |= {"password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count", "sign_in_link"}
@@ -242,7 +242,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         ("framework_adoption", "baseline_id"),
         *(("soa_version", name) for name in ("state", "approved_at", "superseded_at")),
         ("control_wording", "stale_since"),
-        *(("list_revision", "revision"), ("notification", "read_at")),
+        *(("list_revision", "revision"), ("notification", "read_at"), ("link", "note"), ("link", "removed_at")),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank", "applies", "conflict")),
         *(("job", name) for name in ("due_at", "attempts", "claim", "failure")),
         *(("archive_entry", name) for name in ("archive_id", "archived_at", "user_id", "user_name", "reason")),

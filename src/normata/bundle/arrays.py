@@ -15,6 +15,7 @@ from normata.frameworks.model import (
 )
 from normata.frameworks.wording_model import ControlWording
 from normata.identity.model import AccessToken, Membership, Organization, User
+from normata.links.model import Link
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
 from normata.soa_versions.model import SoaVersion
@@ -43,6 +44,7 @@ _TABLES: tuple[type[Table], ...] = (
     SavedView,
     SoaVersion,
     *Restorable.kinds,
+    Link,
     *OPERATORS_OWN,
 )
 

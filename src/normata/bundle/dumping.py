@@ -20,6 +20,7 @@ from normata.frameworks.visibility import baseline_visible_to, match_visible_to
 from normata.frameworks.wording_model import ControlWording
 from normata.history.model import AdoptionHistory
 from normata.identity.model import Organization
+from normata.links.model import Link
 from normata.tables import Table
 
 
@@ -119,8 +120,17 @@ def _frameworks() -> Any:
         select(frameworks.id).where(frameworks.organization_id == _ORGANIZATION),
         select(adopted.framework_id).where(adopted.organization_id == _ORGANIZATION),
         *_referred_to(Framework),
-        select(controls.framework_id).where(controls.id.in_(union(*_referred_to(Control), *_ends_set_aside()))),
+        select(controls.framework_id).where(
+            controls.id.in_(union(*_referred_to(Control), *_ends_set_aside(), *_linked_controls()))
+        ),
     )
+
+
+def _linked_controls() -> Iterator[Select[Any]]:
+    """The controls that the organization has linked."""
+    links = sql_table(Link).c
+    for kind, row_id in ((links.from_kind, links.from_id), (links.to_kind, links.to_id)):
+        yield select(row_id).where(links.organization_id == _ORGANIZATION, kind == Control.array)
 
 
 def _ends_set_aside() -> Iterator[Select[Any]]:

@@ -26,6 +26,8 @@ from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Fra
 from normata.frameworks.rules import RULES, count_controls, retirements
 from normata.identity.memberships import fault_owners_that_end
 from normata.identity.model import Membership, Organization
+from normata.links.model import Link
+from normata.links.rules import check_loaded as check_links
 from normata.soa_versions.model import SoaVersion
 from normata.soa_versions.versions import check_loaded
 from normata.tables import Table
@@ -58,7 +60,7 @@ def load(
     make_valid(
         unit,
         groups,
-        own_rules={**RULES, Membership: fault_owners_that_end, SoaVersion: check_loaded},
+        own_rules={**RULES, Membership: fault_owners_that_end, SoaVersion: check_loaded, Link: check_links},
         buffer=buffer.put,
         refused=refused,
         stamped=("last_sync_at",) if sync else (),

@@ -33,7 +33,7 @@ def use_of(column: Column[Any]) -> Use | None:
     holds: dict[Use, bool] = {
         "whole": "erased_to" in info,
         "coded": "coded" in info or "known" in info,
-        "key": column.primary_key or bool(column.foreign_keys) or "refers_to" in info,
+        "key": column.primary_key or _refers_elsewhere(column),
         "derived": "derived" in info,
         "person": "names_person" in info,
         "email": "email" in info,
@@ -93,5 +93,8 @@ def called(table: type[Table]) -> str:
 
 
 def _refers(table: type[Table], name: str) -> bool:
-    column = sql_table(table).c[name]
-    return bool(column.foreign_keys) or "refers_to" in column.info
+    return _refers_elsewhere(sql_table(table).c[name])
+
+
+def _refers_elsewhere(column: Column[Any]) -> bool:
+    return bool(column.foreign_keys) or "refers_to" in column.info or "kind_in" in column.info

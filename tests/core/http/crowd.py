@@ -52,6 +52,9 @@ def crowd(count: int, name: str = "crowd") -> dict[str, list[dict[str, Any]]]:
             for number, row in enumerate(alphas, 4)
         ],
         **{kind.path: [_record(kind, row) for row in alphas] for kind in Restorable.kinds},
+        "links": [
+            row | {"fromKind": "tasks", "fromId": row["id"], "toKind": "controls", "toId": row["id"]} for row in alphas
+        ],
         "labels": [
             _record(Label, row | {"id": f"{place}{row['id']}", "archivedAt": archived_at})
             for row in alphas

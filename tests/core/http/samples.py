@@ -17,7 +17,7 @@ The rules:
 - A body is the declared ``body_example``, with the organization, its member, a framework that it has adopted, and such
   controls in place of the demo's.
   A ``changeId`` is that of a change that the world has. What it names under ``records``, by kind and id, are the
-  records of the world: archived or live as for an ``{id}``.
+  records of the world: archived or live as for an ``{id}``. Records that it links are live ones.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -302,6 +302,12 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     body = json.loads(text)
     if isinstance(body, dict) and "changeId" in body:
         body["changeId"] = world.change_id(organization_id)
+    if isinstance(body, dict):
+        for end in (link[side] for link in (body, *body.get("links", ())) for side in ("from", "to") if side in link):
+            end["id"] = next(
+                (record_id(kind, "live", organization_id) for kind in Restorable.kinds if kind.path == end["kind"]),
+                end["id"],
+            )
     for record in body.get("records", ()) if isinstance(body, dict) else ():
         kind = next(kind for kind in Restorable.kinds if kind.path == record["kind"])
         record["id"] = record_id(kind, _state(operation), organization_id)

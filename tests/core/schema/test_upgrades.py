@@ -24,6 +24,7 @@ from normata.coverage.upgrades import ReportedChange, reported_changes
 from normata.events.model import AuditEvent
 from normata.frameworks.model import ControlCoverage, EffectiveCoverage
 from normata.history.model import HISTORY_TABLES, HistoryStart
+from normata.links.model import Link
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS, SECURITY
 from normata.records.base import Restorable
@@ -79,12 +80,13 @@ def fresh(sqlite_url: str) -> Iterator[Database]:
 def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
     """Take from the world what the schema of a version could not hold; whether what is for sign-in was among it.
 
-    That is newer kinds of record, too, saved views, versions of statements, and service accounts.
+    That is newer kinds of record, too, saved views, links, versions of statements, and service accounts.
     """
     there = old.read_now(lambda transaction: transaction.tables())
     tables = [
         *(kind.sql().name for kind in Restorable.kinds),
         str(SavedView.__tablename__),
+        str(Link.__tablename__),
         str(SoaVersion.__tablename__),
     ]
     newer = [name for name in tables if name not in there]

@@ -78,7 +78,7 @@ def check_references(
                 continue
             found = references.get(target, row.final[name])
             is_new = row.stored is None or row.stored[name] != row.final[name]
-            reason = _objection(row, target, found, takes_removed=takes_removed or not is_new)
+            reason = objection(row, target, found, takes_removed=takes_removed or not is_new)
             if reason:
                 row.add_fault(name, reason)
 
@@ -113,7 +113,8 @@ def references_of(table: type[Table]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _objection(row: PendingRow, target: str, found: Mapping[str, Any] | None, *, takes_removed: bool) -> str | None:
+def objection(row: PendingRow, target: str, found: Mapping[str, Any] | None, *, takes_removed: bool) -> str | None:
+    """Why a row may not refer to one of the table ``target``, null if it does not exist; null if it may."""
     words = target.replace("_account", "").replace("_", " ")
     if found is None:
         return f"names no {words} that exists"

@@ -23,7 +23,7 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
     for columns, live_only in unique_keys(table):
         holders: dict[tuple[Any, ...], PendingRow] = {}
         for row in rows:
-            if live_only and row.final["archived_at"] is not None:
+            if live_only and row.final[_ended(table)] is not None:
                 continue
             if row.final[_own(columns)] is None:
                 continue  # null is never a duplicate
@@ -48,7 +48,7 @@ def is_rekeyed(row: PendingRow) -> bool:
     stored, final = row.stored, row.final
     return stored is not None and any(
         any(stored[name] != final[name] for name in columns)
-        or (live_only and (stored["archived_at"] is None) != (final["archived_at"] is None))
+        or (live_only and (stored[_ended(row.table)] is None) != (final[_ended(row.table)] is None))
         for columns, live_only in unique_keys(row.table)
     )
 
@@ -112,4 +112,9 @@ def _holders(table: type[Table], columns: Key, *, live_only: bool) -> Select[Any
         *(sql.c[column] == bindparam(f"key_{number}") for number, column in enumerate(rest)),
         sql.c[name].in_(bindparam("values", expanding=True)),
     )
-    return statement.where(sql.c.archived_at.is_(None)) if live_only else statement
+    return statement.where(sql.c[_ended(table)].is_(None)) if live_only else statement
+
+
+def _ended(table: type[Table]) -> str:
+    """The column with the time from which a row is not live."""
+    return "archived_at" if "archived_at" in sql_table(table).c else "removed_at"

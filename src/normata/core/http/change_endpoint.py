@@ -100,6 +100,8 @@ async def change(
         result, content = execute(operation, services, unit, request)
         answer = respond(operation, request, content)
         answer.result = result
+        if operation.found is not None and operation.found(result):
+            answer.status = 200
         return answer
 
     async with _alone(operation, services, request, reach):

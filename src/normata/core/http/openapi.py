@@ -125,7 +125,9 @@ def _responses(operation: Operation) -> dict[str, Any]:
             tagged = VALIDATORS if operation.creates else {"ETag": VALIDATORS["ETag"] | {"required": False}}
             own = (LOCATION if operation.creates else {}) | (tagged if operation.is_tagged else {})
             found[str(operation.success)] = _success(operation, own)
-            if operation.creates:
+            if operation.found is not None:
+                found["200"] = _success(operation, own)
+            elif operation.creates:
                 found["200"] = {"description": DRY_RUN_ANSWER}
             add_dry_run(found, operation)
     of_errors = error_examples(_instance(operation), _fault(operation), *operation.every_error)

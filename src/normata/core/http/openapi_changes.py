@@ -68,7 +68,7 @@ def add_dry_run(responses: dict[str, Any], operation: ChangeOperation) -> None:
     """Add the answer of a dry run: another response besides a 201, else an alternative schema."""
     dry_run = {"$ref": "#/components/schemas/DryRun"}
     content = responses["200"].setdefault("content", {}).setdefault("application/json", {})
-    if operation.creates:
+    if operation.creates and operation.found is None:
         content["schema"] = dry_run
         content["example"] = _DRY_RUN_EXAMPLE | {"status": 201, "answer": operation.example}
     else:

@@ -119,6 +119,10 @@ TAGS = [
         ),
     },
     {
+        "name": "Links",
+        "description": "What belongs together: records, controls and members, each link with its relation.",
+    },
+    {
         "name": "Archive",
         "description": "What is archived, across kinds, and many records archived or restored at once.",
     },

@@ -179,7 +179,8 @@ class ChangeOperation(Operation):
     ``body_example``; such a body may also be a file in a form. ``body_types`` are the media types of ``body``. A body
     that is not ``body_required`` may be absent, and one may have ``body_limit`` bytes, null for the setting's.
     ``has_rules`` is true if a body can break rules that its schema does not have. ``creates`` is true if the answer is
-    a new row: then it is 201, with its address. ``is_conditional`` is true if it supports ``If-Match`` (RFC 9110,
+    a new row: then it is 201, with its address. ``found`` returns whether the row of a result was there already: then
+    it is 200; null if it never is. ``is_conditional`` is true if it supports ``If-Match`` (RFC 9110,
     section 13.1.1): ``work`` calls :meth:`Request.require_current`. The answers of both, unless null, have an entity
     tag. ``secret_fields`` are the members of the answer that are shown once: it is not stored for a key, and has no
     entity tag, and a dry run has null in their place. ``changes_catalogs`` is true if it changes centralized catalogs,
@@ -206,6 +207,7 @@ class ChangeOperation(Operation):
     body_example: Any = None
     query: type[Query] | None = None
     creates: bool = False
+    found: Callable[[Any], bool] | None = None
     is_conditional: bool = False
     secret_fields: tuple[str, ...] = ()
     changes_catalogs: bool = False

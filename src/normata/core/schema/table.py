@@ -145,6 +145,11 @@ def refers_to(table: str) -> MappedColumn[Any]:
     return mapped_column(text(255), info={"refers_to": table})
 
 
+def refers_to_kind(column: str) -> MappedColumn[Any]:
+    """A reference to a row of the kind that another ``column`` names; rules of its table check it."""
+    return mapped_column(text(255), info={"kind_in": column})
+
+
 @dataclass(frozen=True, slots=True)
 class Due:
     """When a due date is done: any of the statuses ``at``, or any of the columns ``once`` that is no longer null."""

@@ -12,7 +12,7 @@ from normata.core.db.trigrams import TEXTS, triggers, view_of
 from normata.core.db.types import text, timestamp
 
 revision = "20261126_04"
-down_revision = "20261124_89"
+down_revision = "20261126_03"
 
 _KINDS = (
     *("acronym", "asset", "audit", "entitlement_review", "evidence", "finding", "incident", "integration_check"),
