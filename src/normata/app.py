@@ -33,12 +33,12 @@ from normata.core.http import documentation, health
 from normata.core.http.exclusive import Exclusive
 from normata.core.http.forks import Forks
 from normata.core.http.gateway import Gateway, refuse_route
+from normata.core.http.long_dry_runs import ChangingHere, PackedDryRun
 from normata.core.http.long_reads import LongReads
 from normata.core.http.metrics import Metrics
-from normata.core.http.operation import ReadOperation
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
-from normata.core.http.read_processes import ReadProcesses, answer_questions
+from normata.core.http.read_processes import Allow, ReadProcesses, answer_questions
 from normata.core.http.reads import Answered, PackedReading, Reads
 from normata.core.http.request import Means
 from normata.core.http.routing import Directory, resources
@@ -105,6 +105,7 @@ def create_app(settings: Settings | None = None) -> Service:
     processes = _read_processes(settings, metrics)
     if tracing is not None:
         tracing.watch_processes(processes, "sqlite" if database.embedded else "postgresql")
+    database.interrupt_others(processes.interrupt)
     long_reads = LongReads(settings.organization_long_reads, settings.caller_long_reads, workers=settings.workers)
     services = Services(
         database=database,
@@ -121,6 +122,7 @@ def create_app(settings: Settings | None = None) -> Service:
         exclusive=Exclusive(),
         long_reads=long_reads,
         reads=Reads(database, long_reads, processes, settings.read_timeout, settings.long_read_process_after),
+        processes=processes,
         means=Means(settings, signer, token_use, session_use, mailer),
     )
 
@@ -205,9 +207,12 @@ def _answer_long_reads(connection: socket.socket) -> None:
     # It reads one thing at a time.
     database = open_database(settings.model_copy(update={"database_pool_size": 1}), serving=True)
     means = Means(settings, Signer(settings.event_key_file))
-    operations = {one.operation_id: one for one in OPERATIONS if isinstance(one, ReadOperation)}
+    changing = ChangingHere(changes_of(database), require_operator)
+    operations = {one.operation_id: one for one in OPERATIONS}
 
-    async def answer(question: PackedReading) -> Any:
+    async def answer(question: PackedReading | PackedDryRun, allow: Allow) -> Any:
+        if isinstance(question, PackedDryRun):
+            return await question.unpacked(operations, means).run(changing, allow)
         return await Answered.by(question.unpacked(operations, means), database)
 
     answer_questions(connection, answer)

@@ -21,8 +21,11 @@ from normata.core.http.forks import Forks
 from normata.core.http.read_processes import ReadProcesses, answer_questions
 from normata.errors import InUse, Unavailable
 
-async def answer(question):
+async def answer(question, allow):
     match question:
+        case "lock":
+            await allow()
+            await asyncio.sleep(3_600)
         case "die":
             os._exit(1)
         case "compute":
@@ -90,6 +93,12 @@ async def main():
         one.cancel()
     await asyncio.wait(computing)
     found["ended"] = await until_gone(third)
+    locking = asyncio.create_task(is_missing(read("lock")))
+    found["nobody to interrupt"] = not processes.interrupt()
+    async with asyncio.timeout(30):
+        while not await asyncio.to_thread(processes.interrupt):
+            await asyncio.sleep(0.01)
+    found["interrupted"] = await locking and not processes.interrupt()
     read_processes.IDLE = 0.0
     fourth = await read("who")
     found["idle"] = await until_gone(fourth)
@@ -132,6 +141,10 @@ def test_a_process_that_dies_is_replaced_and_what_kills_two_is_refused() -> None
 
 def test_a_process_ends_when_nobody_waits_for_it() -> None:
     assert (found()["ended"], found()["idle"]) == (True, True)
+
+
+def test_a_writer_interrupts_a_process_that_has_allowed_it() -> None:
+    assert (found()["nobody to interrupt"], found()["interrupted"]) == (True, True)
 
 
 def test_who_gets_no_turn_is_refused() -> None:

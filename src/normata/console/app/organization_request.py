@@ -6,7 +6,6 @@ the same checks as over HTTP.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -48,6 +47,7 @@ from normata.core.db.types import now
 from normata.core.http.caller import Caller
 from normata.core.http.change_endpoint import change, preview
 from normata.core.http.content import Content
+from normata.core.http.long_dry_runs import UnreadBody
 from normata.core.http.operation import ChangeOperation, ReadOperation
 from normata.core.http.problems import FieldFault, InvalidRequest, PreconditionFailed
 from normata.core.http.reads import Reading
@@ -187,8 +187,7 @@ class OrganizationRequest(MemberRequest):
             if checks_only:  # the form has faults already, so no transaction has to look for more
                 return Outcome(None)
             if upload is not None:
-                reading = operation.body_formats[upload.media_type].read
-                request = replace(request, body=await asyncio.to_thread(reading, upload.content, request.query))
+                request = replace(request, body=UnreadBody(upload.media_type, upload.content))
             if operation.is_conditional and if_match:
                 request = replace(request, if_match=if_match.encode())
             keyed = self._keyed(operation, row_id, sent, key) if key and operation.takes_key and not dry_run else None

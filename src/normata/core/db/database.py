@@ -58,10 +58,17 @@ class Database(ABC):
         run more than once, but does not make others' work run again. Writers wait for it as little as each database
         allows, and never for what ``work`` does before its first write. On SQLite a writer of the same process
         interrupts it between two statements, and it is attempted again; after some attempts, and for writers of other
-        processes, it holds the write lock from its first write to its end. On PostgreSQL it takes no named locks. Rows
-        that it writes are locked until its end, so changes of the same rows wait for that; it waits half a second at
-        most itself, and then raises Unavailable.
+        processes unless they :meth:`interrupt_others`, it holds the write lock from its first write to its end. On
+        PostgreSQL it takes no named locks. Rows that it writes are locked until its end, so changes of the same rows
+        wait for that; it waits half a second at most itself, and then raises Unavailable.
         """
+
+    def interrupt_others(self, interrupt: Callable[[], bool]) -> None:
+        """Have a writer that finds the write lock of an embedded database taken call ``interrupt``, on any thread.
+
+        It may make a process that runs a dry run release the lock, and returns whether it has.
+        """
+        del interrupt
 
     @abstractmethod
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:

@@ -7,8 +7,7 @@ database. The console starts at the reach, because it already has a caller and t
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
@@ -28,8 +27,18 @@ from normata.core.db.types import now
 from normata.core.http import file_form
 from normata.core.http.authentication import authenticate
 from normata.core.http.context import address_of, context_of, path_id
-from normata.core.http.dry_run import parse_dry_run, preview_answer
+from normata.core.http.dry_run import parse_dry_run
 from normata.core.http.idempotency_key import InvalidKey, key_of, keyed
+from normata.core.http.long_dry_runs import (
+    DryRunOf,
+    Respond,
+    UnreadBody,
+    execute,
+    organization_of,
+    preview_of,
+    with_body,
+    with_plan,
+)
 from normata.core.http.negotiation import Headers, entity_tag
 from normata.core.http.operation import ChangeOperation
 from normata.core.http.problems import FieldFault, InvalidRequest, UnsupportedMediaType
@@ -40,8 +49,6 @@ from normata.core.schema.table import new_id
 from normata.errors import DomainError, InsufficientRole
 
 T = TypeVar("T")
-
-Respond = Callable[[ChangeOperation, Request, Any], Answer]
 
 
 class ChangeEndpoint:
@@ -95,6 +102,8 @@ async def change(
     With a ``key`` the change is made once, however often it is requested. Raises what the operation declares.
     """
     request, reach = _reach(operation, request)
+    if not request.dry_run:
+        request = await with_body(operation, request)
 
     def work(unit: UnitOfWork) -> Answer:
         result, content = execute(operation, services, unit, request)
@@ -107,10 +116,9 @@ async def change(
     async with _alone(operation, services, request, reach):
         if request.dry_run:
             async with _dry_run_turn(operation, services, request, reach):
-                request = await _prepared(operation, services, request, reach)
-                return await _dry_run(operation, services, request, reach, work)
+                return await preview_of(DryRunOf(operation, request, reach, respond), services, services.processes)
         try:
-            request = await _prepared(operation, services, request, reach)
+            request = await with_plan(operation, services, request, reach)
         except DomainError:
             if key is None:
                 raise  # else the answer to the same request may be stored; if not, the change raises it
@@ -132,14 +140,6 @@ async def change(
     return answer
 
 
-def execute(operation: ChangeOperation, services: Services, unit: UnitOfWork, request: Request) -> tuple[Any, Any]:
-    """Carry out an operation, and return its result and the presented result. Raises what the operation declares."""
-    if operation.authority == "operator":
-        services.require_operator(unit, request.caller)
-    result = operation.work(unit, request)
-    return result, operation.present(result)
-
-
 async def preview(
     operation: ChangeOperation, services: Services, request: Request, look: Callable[[UnitOfWork, Any], T]
 ) -> tuple[T, Mapping[str, Any]]:
@@ -149,7 +149,7 @@ async def preview(
     """
     request, reach = _reach(operation, request)
     async with _alone(operation, services, request, reach), _dry_run_turn(operation, services, request, reach):
-        prepared = await _prepared(operation, services, request, reach)
+        prepared = await with_plan(operation, services, request, reach)
         planned = await services.changes.dry_run(
             lambda unit: look(unit, execute(operation, services, unit, prepared)[1]),
             actor=request.actor,
@@ -214,52 +214,17 @@ def _http_errors(operation: ChangeOperation) -> Iterator[None]:
         raise InsufficientRole(f"This takes the role {operation.role} or a larger one in the organization.") from None
 
 
-async def _prepared(operation: ChangeOperation, services: Services, request: Request, reach: TenantScope) -> Request:
-    """The request with the plan that the operation prepares. Raises what the operation declares."""
-    prepare = operation.prepare
-    if prepare is None:
-        return request
-    plan = await services.changes.plan(lambda unit: prepare(unit, request), actor=request.actor, scope=reach)
-    return replace(request, plan=plan)
-
-
 def _dry_run_turn(
     operation: ChangeOperation, services: Services, request: Request, reach: TenantScope
 ) -> AbstractAsyncContextManager[None]:
     """The turn of a dry run that may take long; others need none."""
     if not operation.is_long:
         return nullcontext()
-    named = getattr(request.query, "organization_id", "") or getattr(request.body, "organization_id", "")
-    organization_id = reach.writable[0] if len(reach.writable) == 1 else named or ""
-    return services.long_reads.turn(organization_id, request.caller.user_id)
-
-
-async def _dry_run(
-    operation: ChangeOperation,
-    services: Services,
-    request: Request,
-    reach: TenantScope,
-    work: Callable[[UnitOfWork], Answer],
-) -> Answer:
-    """The preview of ``work``. It has no entity tag, because it is not the state of a resource."""
-    # An operator's change may affect organizations that the operator cannot see.
-    known = {None, *reach.readable} if operation.authority == "operator" else None
-    planned = await services.changes.dry_run(
-        work, actor=request.actor, scope=reach, writes=operation.writes, is_long=operation.is_long, shown=known
-    )
-    shown = preview_answer(planned, known)
-    return Answer(200, {}, shown | {"answer": _without(operation.secret_fields, shown["answer"])})
-
-
-def _without(secret_fields: Sequence[str], content: Any) -> Any:
-    """An answer with null in place of secrets at any depth, because the secrets of a dry run are not valid."""
-    if not secret_fields or not isinstance(content, Mapping):
-        return content
-    return {name: None if name in secret_fields else _without(secret_fields, value) for name, value in content.items()}
+    return services.long_reads.turn(organization_of(request, reach), request.caller.user_id)
 
 
 class _Input(NamedTuple):
-    """The input of a request: the key, the query and the body, null if it has none.
+    """The input of a request: the key, the query and the body, null if it has none, and unread in a format of its own.
 
     ``sent`` are the media type and the bytes of the body.
     """
@@ -299,7 +264,7 @@ async def _read_input(operation: ChangeOperation, scope: Scope, receive: Receive
 async def _read_body(
     operation: ChangeOperation, headers: Headers, request: HttpRequest, query: BaseModel | None
 ) -> tuple[Any, tuple[bytes, bytes]]:
-    """The body as its model, or as read by its format; null if the operation has none, or it is absent.
+    """The body as its model, or unread in a format of its own; null if the operation has none, or it is absent.
 
     It comes with the media type and the bytes that were sent; of a form with a file they are those of the file.
     Raises TooLarge, UnsupportedMediaType and InvalidRequest.
@@ -325,8 +290,7 @@ async def _read_body(
             raise UnsupportedMediaType(f"The body must be one of these, by its Content-Type: {known}.")
         # If the query is wrong, report only that, because it decides how the body is read.
         missing = operation.query is not None and query is None
-        reading = operation.body_formats[media_type].read
-        return None if missing else await asyncio.to_thread(reading, body, query), sent
+        return None if missing else UnreadBody(media_type, body), sent
     if media_type not in operation.body_types:
         raise UnsupportedMediaType
     assert operation.body is not None  # noqa: S101 - narrows the type

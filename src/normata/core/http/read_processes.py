@@ -30,11 +30,13 @@ _MOST_WAITING = 64  # of one organization
 _NICE = 5  # the requests that a worker answers come first
 _LENGTH = 8  # bytes of the length of a message
 
-Answer = Callable[[Any], Awaitable[Any]]
+# Says that a writer may interrupt what follows.
+Allow = Callable[[], Awaitable[None]]
+Answer = Callable[[Any, Allow], Awaitable[Any]]
 
 
 class NoProcess(Exception):
-    """There is no process, and none can be started now."""
+    """There is no process, and none can be started now; or a writer has interrupted it."""
 
 
 class ReadProcesses:
@@ -53,6 +55,7 @@ class ReadProcesses:
         self._waits = waits
         self._clock = time.monotonic
         self._idle: list[_Process] = []
+        self._interruptible: list[_Process] = []
         self._is_missing = False  # the last one could not be started
         self._retry_at = 0.0
 
@@ -64,7 +67,7 @@ class ReadProcesses:
     async def read(self, organization_id: str, question: object) -> Any:
         """The answer to a question, which another process finds. If this is cancelled, that process ends.
 
-        Raises what finding the answer raises, Unavailable, and NoProcess: then the question has reached no process.
+        Raises what finding the answer raises, Unavailable, and NoProcess.
         """
         async with AsyncExitStack() as stack:
             with measured_wait(self._waits):
@@ -105,12 +108,28 @@ class ReadProcesses:
 
     async def _ask(self, process: _Process, question: object) -> Any:
         try:
-            outcome = await process.ask(question)
-        except BaseException:
+            outcome = await process.ask(question, lambda: self._interruptible.append(process))
+        except BaseException as error:
             process.close()
+            if isinstance(error, _Died) and process.is_interrupted:
+                raise NoProcess("a writer has interrupted it") from error
             raise
+        finally:
+            with suppress(ValueError):
+                self._interruptible.remove(process)
         process.end_later(self._idle)
         return outcome
+
+    def interrupt(self) -> bool:
+        """End a process that has allowed it, so that it releases the lock of a database; whether there was one.
+
+        Any thread may call it.
+        """
+        for process in list(self._interruptible):
+            if not process.is_interrupted:
+                process.interrupt()
+                return True
+        return False
 
     def close(self) -> None:
         """End all processes that have nothing to do."""
@@ -133,9 +152,12 @@ class _Died(Exception):
 class _Process:
     """The connection to a process."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: socket.socket) -> None:
+        """``connection`` is a further file of the same connection, for other threads."""
         self._reader = reader
         self._writer = writer
+        self._connection = connection
+        self.is_interrupted = False
         self._end: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -147,16 +169,16 @@ class _Process:
             connection = fork()
         except OSError as error:
             raise NoProcess(str(error)) from error
-        reader, writer = await asyncio.open_unix_connection(sock=connection)
+        same = connection.dup()
+        process = cls(*await asyncio.open_unix_connection(sock=connection), same)
         try:
-            await _receive(reader)
-        except (EOFError, ConnectionError) as error:
-            writer.close()
-            raise NoProcess("it could not be forked, or died when it began") from error
-        except BaseException:
-            writer.close()
+            await _receive(process._reader)
+        except BaseException as error:
+            process.close()
+            if isinstance(error, EOFError | ConnectionError):
+                raise NoProcess("it could not be forked, or died when it began") from error
             raise
-        return cls(reader, writer)
+        return process
 
     @property
     def is_alive(self) -> bool:
@@ -165,13 +187,16 @@ class _Process:
             self._end.cancel()
         return not self._reader.at_eof()
 
-    async def ask(self, question: object) -> Any:
-        """The outcome of a question. Raises _Died."""
+    async def ask(self, question: object, allowed: Callable[[], None]) -> Any:
+        """The outcome of a question. ``allowed`` is called when a writer may interrupt it. Raises _Died."""
         try:
             await _send(self._writer, question)
-            return await _receive(self._reader)
+            while (answer := await _receive(self._reader)) is None:
+                allowed()
         except (EOFError, ConnectionError) as error:
             raise _Died from error
+        else:
+            return answer
 
     def end_later(self, idle: list[_Process]) -> None:
         """Wait among ``idle`` ones for further questions, and end if none comes."""
@@ -183,10 +208,17 @@ class _Process:
         idle.append(self)
         self._end = asyncio.get_running_loop().call_later(IDLE, end)
 
+    def interrupt(self) -> None:
+        """Have it end; who waits for it learns that it has died."""
+        self.is_interrupted = True
+        with suppress(OSError):  # it has ended
+            self._connection.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """End it, whatever it is doing."""
         if self._end is not None:
             self._end.cancel()
+        self._connection.close()
         self._writer.close()
 
 
@@ -221,21 +253,28 @@ class _Failure(NamedTuple):
 
 
 def answer_questions(connection: socket.socket, answer: Answer) -> None:
-    """Answer the questions that come over a connection, one after the other, until it is closed."""
+    """Answer the questions that come over a connection, one after the other, until it is closed.
+
+    ``answer`` may say that a writer may interrupt it from then on. It returns anything but null.
+    """
     os.nice(_NICE)
     asyncio.run(_answer_questions(connection, answer))
 
 
 async def _answer_questions(connection: socket.socket, answer: Answer) -> None:
     reader, writer = await asyncio.open_unix_connection(sock=connection)
-    await _send(writer, None)  # it listens
+
+    async def say() -> None:
+        await _send(writer, None)
+
+    await say()  # that it listens
     while True:
         try:
             question = await _receive(reader)
         except (EOFError, ConnectionError):
             return
         gone = asyncio.create_task(reader.read(1))  # nothing comes before the answer but the end
-        outcome = asyncio.create_task(_outcome(answer, question))
+        outcome = asyncio.create_task(_outcome(answer, question, say))
         await asyncio.wait({gone, outcome}, return_when=asyncio.FIRST_COMPLETED)
         if gone.done():
             os._exit(0)  # nobody waits for the answer, and a statement may take long to be interrupted
@@ -244,9 +283,10 @@ async def _answer_questions(connection: socket.socket, answer: Answer) -> None:
         await _send(writer, outcome.result())
 
 
-async def _outcome(answer: Answer, question: Any) -> Any:
+async def _outcome(answer: Answer, question: Any, allow: Allow) -> Any:
+    """What a question is answered with, which is never null."""
     try:
-        return await answer(question)
+        return await answer(question, allow)
     except Exception as error:
         return _Failure.of(error)
 

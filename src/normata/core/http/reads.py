@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from starlette.types import Receive
@@ -18,10 +18,10 @@ from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.http.content import Content
 from normata.core.http.formats import FormatName
 from normata.core.http.long_reads import LongReads
-from normata.core.http.operation import ReadOperation
+from normata.core.http.operation import Operation, ReadOperation
 from normata.core.http.page_cache import Page, place_of
 from normata.core.http.read_processes import NoProcess, ReadProcesses
-from normata.core.http.request import Means, Request
+from normata.core.http.request import Means, PackedRequest, Request
 from normata.core.schema.wire import encode
 from normata.errors import Unavailable
 
@@ -83,33 +83,25 @@ class Reading:
 
 
 class PackedReading(NamedTuple):
-    """A reading for another process, which has the same operations, and means of its own."""
+    """A reading for another process, which has the same operations."""
 
     form: Form
-    parts: list[tuple[str, Request, dict[str, Any], set[str]]]
+    parts: list[tuple[str, PackedRequest]]
     scope: TenantScope
 
     @classmethod
     def of(cls, reading: Reading) -> PackedReading:
-        """The models of some queries are made by functions, so their values go alone."""
-        parts = [
-            (
-                operation.operation_id,
-                replace(request, query=None, means=Means()),
-                dict(request.query),
-                request.query.model_fields_set,
-            )
-            for operation, request in reading.parts
-        ]
+        """Pack a reading."""
+        parts = [(operation.operation_id, PackedRequest.of(request)) for operation, request in reading.parts]
         return cls(reading.form, parts, reading.scope)
 
-    def unpacked(self, operations: Mapping[str, ReadOperation], means: Means) -> Reading:
+    def unpacked(self, operations: Mapping[str, Operation], means: Means) -> Reading:
         """The reading, with the ``means`` of this process."""
         parts = []
-        for operation_id, request, values, names in self.parts:
+        for operation_id, packed in self.parts:
             operation = operations[operation_id]
-            query = operation.query.model_construct(names, **values)
-            parts.append((operation, replace(request, query=query, means=means)))
+            assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
+            parts.append((operation, packed.unpacked(operation.query, means)))
         return Reading(self.form, parts, self.scope)
 
 

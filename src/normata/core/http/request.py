@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
 
 from normata.core.changes.unit_of_work import Actor
 from normata.core.http.caller import Caller
@@ -79,3 +79,26 @@ class Request:
         """
         if self.if_match is not None and not matches_any(self.if_match, encode(answer)):
             raise PreconditionFailed
+
+
+class PackedRequest(NamedTuple):
+    """A request for another process, which has means of its own.
+
+    The models of some queries are made by functions, so their values go alone.
+    """
+
+    request: Request
+    values: dict[str, Any]
+    names: set[str]
+
+    @classmethod
+    def of(cls, request: Request) -> PackedRequest:
+        """Pack a request."""
+        query = request.query
+        values, names = ({}, set()) if query is None else (dict(query), query.model_fields_set)
+        return cls(replace(request, query=None, means=Means()), values, names)
+
+    def unpacked(self, model: Any, means: Means) -> Request:
+        """The request, with a query of ``model``, if that is not null, and the ``means`` of this process."""
+        query = None if model is None else model.model_construct(self.names, **self.values)
+        return replace(self.request, query=query, means=means)

@@ -15,6 +15,7 @@ from normata.core.http.long_reads import LongReads
 from normata.core.http.metrics import Metrics
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
+from normata.core.http.read_processes import ReadProcesses
 from normata.core.http.reads import Reads
 from normata.core.http.request import Means
 
@@ -40,4 +41,5 @@ class Services:
     exclusive: Exclusive
     long_reads: LongReads
     reads: Reads
+    processes: ReadProcesses
     means: Means

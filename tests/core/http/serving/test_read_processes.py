@@ -68,3 +68,24 @@ def test_a_long_read_is_answered_by_a_process_of_its_own(serve: Serve, database_
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(PATIENCE) == 0
     wait_for(lambda: not server.alive())
+
+
+@on_both
+def test_a_process_previews_a_large_import(serve: Serve, database_url: str) -> None:
+    with closing(open_url(database_url)) as database:
+        token = change(
+            database,
+            lambda unit: tokens.create(unit, email=world.USERS["admin"], scope="write", lifetime=timedelta(hours=1)),
+        )
+    server = serve()
+    ((forking,),) = map(children, server.workers())
+    answer = httpx2.post(
+        f"{server.address}/imports/",
+        params={"organizationId": ALPHA, "name": "Docks", "dryRun": "true"},
+        headers={"Authorization": f"Bearer {token}", "Content-Type": "text/csv"},
+        content="identifier,name\n" + "".join(f"{n},Berth number {n}\n" for n in range(2_000)),
+        timeout=PATIENCE,
+        verify=PLAIN,
+    )
+    assert (answer.status_code, answer.json()["answer"]["controls"]["new"]) == (200, 2_000)
+    assert len(children(forking)) == 1

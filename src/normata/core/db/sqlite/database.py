@@ -73,7 +73,8 @@ class SQLite(Database):
         )
         self._planner = Reader(*reading, name="normata-plan", waits=monitor.waits("planner"))
         self._dry_runs = DryRuns(self._file, self._statements, self._timeout, monitor)
-        self._writer = Writer(self._file, self._statements, self._timeout, monitor, free_lock=self._dry_runs.interrupt)
+        self._writer = Writer(self._file, self._statements, self._timeout, monitor, free_lock=self._free_lock)
+        self._interrupt_others: Callable[[], bool] = lambda: False
         self._lookups = LookupCache(self._file, self._statements)
         self._closed = False
         self._probe_after = 0.0
@@ -100,6 +101,13 @@ class SQLite(Database):
     async def dry_run(self, work: Work[T], scope: TenantScope = NO_TENANT, *, is_long: bool = False) -> T:
         del scope, is_long
         return await self._dry_runs.run(work)
+
+    @override
+    def interrupt_others(self, interrupt: Callable[[], bool]) -> None:
+        self._interrupt_others = interrupt
+
+    def _free_lock(self) -> bool:
+        return self._dry_runs.interrupt() or self._interrupt_others()
 
     @override
     async def look_up(self, lookup: Lookup, *arguments: str | None) -> Sequence[Any]:
