@@ -113,7 +113,11 @@ def natural(value: str) -> list[tuple[int, str | int]]:
 
 
 def in_order(items: Sequence[Item], key: Callable[[Item], Any], direction: str) -> list[str]:
-    """The ids of ``items`` by ``key``, null last in both directions, and by id where keys are equal."""
-    by_id = sorted(items, key=lambda item: cast("str", item["id"]))
-    present = sorted((item for item in by_id if key(item) is not None), key=key, reverse=direction == "desc")
-    return [item["id"] for item in present] + [item["id"] for item in by_id if key(item) is None]
+    """The ids of ``items`` by ``key``, null last in both directions, and as they are where keys are equal."""
+    present = sorted((item for item in items if key(item) is not None), key=key, reverse=direction == "desc")
+    return [item["id"] for item in (*present, *(item for item in items if key(item) is None))]
+
+
+def by_id(items: Sequence[Item]) -> list[Item]:
+    """The items in the order of their ids."""
+    return sorted(items, key=lambda item: cast("str", item["id"]))

@@ -10,7 +10,7 @@ import pytest
 from normata.frameworks.control_query import ControlQuery
 from normata.frameworks.operations import ControlPage
 from tests import world
-from tests.listing import TIMESTAMP, Item, Listing, in_order, natural
+from tests.listing import TIMESTAMP, Item, Listing, by_id, in_order, natural
 from tests.served import served
 
 PATH = "/controls/"
@@ -187,7 +187,7 @@ def test_sort_columns(column: str, direction: str, controls: Listing) -> None:
     """Every column, naturally where it is text, with the id to tell equals apart; over pages, too."""
     items = controls.items()
     assert len({str(SORT_KEYS[column](item)) for item in items}) > 1
-    expected = in_order(items, SORT_KEYS[column], direction)
+    expected = in_order(by_id(items), SORT_KEYS[column], direction)
     assert controls.ids(sortColumn=column, sortDirection=direction) == expected
     if direction == "desc":
         assert [item["id"] for item in controls.walk(sortColumn=column, sortDirection=direction)] == expected

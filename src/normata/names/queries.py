@@ -33,7 +33,7 @@ from normata.frameworks.model import Control, ControlCoverage, Framework, Framew
 from normata.frameworks.visibility import visible_to
 from normata.identity.model import Membership, User
 from normata.records.archive.queries import KINDS
-from normata.records.base import Restorable
+from normata.records.base import Restorable, is_listed
 
 
 class KindCount(Wire):
@@ -68,12 +68,15 @@ def _counts() -> CompoundSelect[Any]:
     parts = []
     for path, kind in KINDS.items():
         table = kind.sql().c
-        archived = func.count(table.archived_at)
-        parts.append(
-            select(literal(path).label("kind"), (func.count() - archived).label("live"), archived.label("archived"))
+        # Each is counted in an index of its own, of which the second condition is a part.
+        live, archived = (
+            select(func.count())
             .select_from(kind.sql())
-            .where(table.organization_id == bindparam("organization"))
+            .where(table.organization_id == bindparam("organization"), condition)
+            .scalar_subquery()
+            for condition in (and_(table.archived_at.is_(None), is_listed(kind)), table.archived_at.is_not(None))
         )
+        parts.append(select(literal(path).label("kind"), live.label("live"), archived.label("archived")))
     return union_all(*parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, ClassVar
 
@@ -165,60 +165,52 @@ class Maintained(Restorable):
 
 
 def _index_lists(kind: type[Restorable]) -> None:
-    """Add the indexes for a kind's list in the default order, with each single filter.
+    """Add the indexes for a kind's list, in the default order, in others, and with each single filter.
 
-    They include the archived state, so that live and archived records are counted without reading the rows. Separate
-    indexes would count twice as fast, but a restore would take twice as long. Nulls are left out: no filter selects
-    them, and most references are null. Archived records have another index in this order, because in the common one
-    most of them come after all live ones.
+    All end with the id, because after a load many records have the same time, or no date. Those of live records alone
+    have a second condition, which always holds, and which only lists repeat. Without it PostgreSQL would look for the
+    live record with a slug among all live ones, where its statistics say that there are none.
+
+    The others include the archived state, so that live and archived records are counted without reading the rows. Nulls
+    are left out of those for filters: no filter selects them, and most references are null.
     """
     table = kind.sql()
-    archived = text("archived_at IS NOT NULL")
-    Index(
-        f"ix_{table.name}_archived_list",
-        *(table.c.organization_id, table.c.created_at, table.c.id),
-        sqlite_where=archived,
-        postgresql_where=archived,
-    )
+    live, archived = f"archived_at IS NULL AND created_at <> {NEVER}", "archived_at IS NOT NULL"
+    created = (table.c.created_at, table.c.id)
+    _index(table, "live_list", created, where=live)
+    _index(table, "archived_list", created, where=archived)
+    for column in table.c:
+        if has_order(column):
+            _index(table, f"{column.name.removesuffix('_key')}_order", (column, table.c.id), where=live)
     if "updated_at" in table.c:
         Index(
             f"ix_{table.name}_updated_list",
-            *(table.c.organization_id, table.c.updated_at, table.c.archived_at),
+            *(table.c.organization_id, table.c.updated_at, table.c.id, table.c.archived_at),
             sqlite_where=text(f"updated_at <> {NEVER}"),
         )
-    _index_orders(kind)
+    for column in filter_columns(kind):
+        where = f"{column.name} IS NOT NULL" if column.nullable else None
+        _index(table, f"{column.name}_list", (column, *created, table.c.archived_at), where=where)
     add_triggers(table)
-    for column in (None, *filter_columns(kind)):
-        named = () if column is None else (column,)
-        where = text(f"{column.name} IS NOT NULL") if column is not None and column.nullable else None
-        Index(
-            "_".join(("ix", table.name, *(one.name for one in named), "list")),
-            *(table.c.organization_id, *named, table.c.created_at, table.c.id, table.c.archived_at),
-            sqlite_where=where,
-            postgresql_where=where,
-        )
 
 
-def _index_orders(kind: type[Restorable]) -> None:
-    """Add the indexes of live records in the order of their titles, and of their due dates.
+def _index(table: SqlTable, name: str, of: Iterable[Column[Any]], *, where: str | None) -> None:
+    condition = None if where is None else text(where)
+    Index(
+        f"ix_{table.name}_{name}",
+        *(table.c.organization_id, *of),
+        sqlite_where=condition,
+        postgresql_where=condition,
+    )
 
-    Only lists in these orders repeat the second condition, which always holds. Without it PostgreSQL would look for the
-    live record with a slug among all live ones, where its statistics say that there are none.
-    """
-    table, live = kind.sql(), text(f"archived_at IS NULL AND created_at <> {NEVER}")
-    for column in table.c:
-        if has_order(column):
-            name = column.name.removesuffix("_key")
-            Index(
-                f"ix_{table.name}_{name}_order",
-                *(table.c.organization_id, column),
-                sqlite_where=live,
-                postgresql_where=live,
-            )
+
+def is_listed(kind: type[Restorable]) -> ColumnElement[bool]:
+    """The condition, which always holds, that opens the indexes of live records to a statement."""
+    return kind.sql().c.created_at != literal_column(NEVER)
 
 
 def has_order(column: Column[Any]) -> bool:
-    """Whether an index has the live records in the order of a column."""
+    """Whether an index of its own has the live records in the order of a column."""
     return column.name == "title_key" or "due" in column.info
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -15,8 +15,10 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     UnaryExpression,
+    and_,
     bindparam,
     func,
+    literal,
     literal_column,
     select,
     union_all,
@@ -26,7 +28,7 @@ from typing_extensions import override
 from normata.core.db.transaction import Transaction
 from normata.core.db.trigrams import among_few, few_with
 from normata.core.db.types import Document
-from normata.core.schema.cursors import SortKeys
+from normata.core.schema.cursors import Part, SortKeys
 from normata.core.schema.descriptions import known_values
 from normata.core.schema.fields import Identifier, Token, parse_timestamp
 from normata.core.schema.paging import (
@@ -45,10 +47,11 @@ from normata.core.schema.paging import (
 from normata.core.schema.text import fold
 from normata.core.schema.wire import as_wire, columns, wire_names
 from normata.errors import NotFound
-from normata.records.base import NEVER, Restorable, filter_columns, has_order
+from normata.records.base import NEVER, Restorable, filter_columns, has_order, is_listed
 
 _MAX_VALUES = 100  # of one filter
 _NEVER: ColumnElement[str] = literal_column(NEVER)
+_MOST_VALUES = 100  # that are looked up one by one; of more, all records are sorted
 _FEW = 2_000  # records; skipping, or collecting and sorting so many takes little time
 # Values of a filter that are queried one by one. With more, there would be too many different statements, and
 # collecting would take longer than skipping.
@@ -137,9 +140,10 @@ def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -
         found = _scattered(transaction, kind, query)
     else:
         records, order = _records(kind, query), _order(kind, query)
-        # From the newest on: archived records are mostly old, and the index has them, too.
-        counted = records.order_by(*order) if query.sort_column is None else records
-        found = fetch_page(transaction, records, order, query, all_rows=counted)
+        # From the newest on: archived records are mostly old, and the indexes of filters have them, too.
+        counted = records.order_by(*order) if _is_by_time(query) else records
+        parts = _parts(transaction, kind, query, SortKeys(order))
+        found = fetch_page(transaction, records, order, query, all_rows=counted, parts=parts)
     names = tuple(wire_names(kind).values())
     return envelope([dict(zip(names, row, strict=False)) for row in found.rows], found, query)
 
@@ -152,10 +156,8 @@ def _scattered(transaction: Transaction, kind: type[Restorable], query: Any) -> 
     # Without an index for the order, else SQLite would go through that, past up to a million other records.
     keys = SortKeys(_order(kind, query, by_index=False))
     if _since(query) is not None and not among_many:
-        ids = select(table.id).where(*_conditions(kind, query)).order_by(*keys.order)
-        if query.start is not None:
-            ids = ids.where(*keys.after(query.start.keys))
-    elif _repeated(query) and query.offset <= _FEW:
+        ids = _after_start(select(table.id).where(*_conditions(kind, query)), keys, query).order_by(*keys.order)
+    elif _has_both(query) or (_repeated(query) and query.offset <= _FEW):
         ids = _first_ids(kind, query, among_many=among_many)
     else:
         rows = _records(kind, query, among_many=among_many)
@@ -165,26 +167,70 @@ def _scattered(transaction: Transaction, kind: type[Restorable], query: Any) -> 
     return found_of(transaction.rows(page.order_by(*keys.order)), keys, counted, query)
 
 
-def _first_ids(kind: type[Restorable], query: Any, *, among_many: bool) -> Select[Any]:
-    """The ids, in the list's order, of the first records with each value of a filter that is repeated.
+def _after_start(rows: Select[Any], keys: SortKeys, query: Any) -> Select[Any]:
+    """The rows behind the cursor, if the query has one."""
+    return rows if query.start is None else rows.where(*(one.condition for one in keys.after(query.start.keys)))
 
-    An index has the records with one value in this order, but no index has those with any of several. See
-    :func:`_conditions` for ``among_many``.
+
+def _first_ids(kind: type[Restorable], query: Any, *, among_many: bool) -> Select[Any]:
+    """The ids, in the list's order, of the first live and archived ones, or of those with each value of a filter.
+
+    An index has the records with one value in this order, but no index has those with any of several, or live and
+    archived ones. See :func:`_conditions` for ``among_many``.
     """
-    name, values = min(_repeated(query).items(), key=lambda item: len(item[1]))
-    table, others = kind.sql().c, _conditions(kind, query, among_many=among_many, without=name)
-    keys = SortKeys(_order(kind, query))
-    if query.start is not None:
-        others += keys.after(query.start.keys)
-    parts = [
-        select(table.id, table.created_at)
-        .where(*others, table[name] == value)
-        .order_by(*keys.order)
-        .limit(query.offset + query.limit + 1)
-        for value in sorted(values)
-    ]
-    every = union_all(*(select(*part.subquery().c) for part in parts)).subquery()
+    table, keys, repeated = kind.sql().c, SortKeys(_order(kind, query)), _repeated(query)
+    if repeated:
+        name, values = min(repeated.items(), key=lambda item: len(item[1]))
+        each: list[ColumnElement[bool]] = [table[name] == value for value in sorted(values)]
+    else:
+        name, each = "", [and_(table.archived_at.is_(None), is_listed(kind)), table.archived_at.is_not(None)]
+    others = select(table.id, table.created_at).where(*_conditions(kind, query, among_many=among_many, without=name))
+    first = _after_start(others, keys, query).order_by(*keys.order).limit(query.offset + query.limit + 1)
+    every = union_all(*(select(*first.where(one).subquery().c) for one in each)).subquery()
     return select(every.c.id).order_by(*_order(kind, query, every.c))
+
+
+def _parts(transaction: Transaction, kind: type[Restorable], query: Any, keys: SortKeys) -> Iterable[Part]:
+    """The parts of the list that an index has in order."""
+    column = None if _is_by_time(query) else _sort_key(kind, query.sort_column)
+    if column is not None and column.name in query.filters and not query.search and _since(query) is None:
+        return _by_value(transaction, kind, query, column)
+    return keys.parts() if query.start is None else keys.after(query.start.keys)
+
+
+def _by_value(transaction: Transaction, kind: type[Restorable], query: Any, column: Column[Any]) -> Iterator[Part]:
+    """The records with each value of a column that has an index for its filter, newest first; then those without one.
+
+    The next value is only looked for when a page has room for it. Raises UnfitCursor.
+    """
+    table, keys = kind.sql().c, SortKeys(_order(kind, query))
+    newest, value, is_descending = keys.order[1:], None, query.sort_direction == "desc"
+    without = and_(column.is_(None), is_listed(kind))
+    if query.start is not None:
+        keys.check(query.start.keys)
+        value, *last = query.start.keys
+        (rest,) = SortKeys(newest).after(last)
+        yield Part(and_(without if value is None else column == value, rest.condition), newest)
+        if value is None:
+            return
+    values = select(column).where(table.organization_id == query.organization_id)
+    values = values.order_by(column.desc() if is_descending else column.asc()).limit(1)
+    for _ in range(_MOST_VALUES):
+        value = transaction.scalar(values.where(_beyond(column, value, is_descending=is_descending)))
+        if value is None:
+            break
+        yield Part(column == value, newest)
+    else:
+        yield Part(_beyond(column, value, is_descending=is_descending), keys.parts()[0].order)
+    if column.nullable:
+        yield Part(without, newest)
+
+
+def _beyond(column: Column[Any], value: Any, *, is_descending: bool) -> ColumnElement[bool]:
+    if value is None:
+        return column.is_not(None)
+    last = literal(value, column.type)
+    return column < last if is_descending else column > last
 
 
 def _records(kind: type[Restorable], query: Any, *, among_many: bool = False) -> Select[Any]:
@@ -222,9 +268,9 @@ def _conditions(
             conditions.append(table[name] == values[0] if len(set(values)) == 1 else table[name].in_(values))
     if query.sort_column == "updatedAt":  # it always holds, and opens SQLite's index of this order
         conditions.append(table.updated_at != _NEVER)
-    elif query.sort_column is not None and has_order(_sort_key(kind, query.sort_column)):  # so does this
-        conditions.append(table.created_at != _NEVER)
     since = _since(query)
+    if _is_listed_alone(kind, query) and (since is None or among_many):
+        conditions.append(is_listed(kind))
     if since is not None and among_many:
         # No index has this expression. Ordering by time would collect and sort all rows.
         conditions.append(func.coalesce(table.updated_at, _NEVER) >= since)
@@ -246,9 +292,26 @@ def _repeated(query: Any) -> dict[str, set[Any]]:
     return {name: values for name, values in used.items() if 1 < len(values) <= _BRANCHES}
 
 
+def _has_both(query: Any) -> bool:
+    """Whether live and archived records are requested, and no filter for which an index has both."""
+    return query.archived == "include" and not any(getattr(query, name) for name in query.filters)
+
+
+def _is_listed_alone(kind: type[Restorable], query: Any) -> bool:
+    """Whether the index of live records in the requested order is the best one: a filter with one value has its own."""
+    if not _is_by_time(query):
+        return has_order(_sort_key(kind, query.sort_column))
+    return query.archived == "exclude" and not any(len(set(getattr(query, name) or ())) == 1 for name in query.filters)
+
+
+def _is_by_time(query: Any) -> bool:
+    """Whether records are listed in the order of their creation."""
+    return query.sort_column in (None, "createdAt")
+
+
 def _is_scattered(query: Any) -> bool:
-    """Whether the default order is requested, and no index has the records in it."""
-    return query.sort_column is None and (_since(query) is not None or bool(_repeated(query)))
+    """Whether the order of creation is requested, and no index has the records in it."""
+    return _is_by_time(query) and (_since(query) is not None or bool(_repeated(query)) or _has_both(query))
 
 
 def _order(
@@ -256,15 +319,21 @@ def _order(
 ) -> Sequence[ColumnElement[Any] | UnaryExpression[Any]]:
     """The order of the list, ``among`` columns of another table if given.
 
-    Without ``by_index`` no index is used for the default order, and records are found by their conditions.
+    Without ``by_index`` no index is used for the order of creation, and records are found by their conditions. The
+    direction applies to ids, too: then one index serves both directions. Those with the same value of a filter are
+    listed newest first.
     """
     table = kind.sql().c if among is None else among
-    if query.sort_column is None:
-        # The sort direction applies to records of the same time, too: then one index serves both directions.
-        newest_first = query.sort_direction != "desc"
+    is_descending = query.sort_direction == "desc"
+    if _is_by_time(query):
+        newest_first = is_descending is (query.sort_column is not None)
         created_at = table.created_at if by_index else func.coalesce(table.created_at, _NEVER)
         return [column.desc() if newest_first else column.asc() for column in (created_at, table.id)]
-    return ordered([_sort_key(kind, query.sort_column)], query.sort_direction, tie=table.id)
+    key = _sort_key(kind, query.sort_column)
+    first, _ = ordered([key], query.sort_direction, tie=table.id)
+    if key.name in query.filters:
+        return [first, table.created_at.desc(), table.id.desc()]
+    return [first, table.id.desc() if is_descending else table.id.asc()]
 
 
 def _sort_key(kind: type[Restorable], wire_name: str) -> Column[Any]:

@@ -22,6 +22,7 @@ from sqlalchemy import (
     func,
     literal,
     or_,
+    true,
     tuple_,
 )
 from sqlalchemy.engine.default import DefaultDialect
@@ -126,6 +127,16 @@ class _Key(NamedTuple):
         return literal(value, self.of.type)
 
 
+class Part(NamedTuple):
+    """Rows that come one after the other in an order: the condition for them, and their order.
+
+    An index has each part in its order, forwards or backwards, as it need not say where null comes.
+    """
+
+    condition: ColumnElement[bool]
+    order: Order
+
+
 class SortKeys:
     """The keys of an order, which must be total (end with an id).
 
@@ -149,10 +160,18 @@ class SortKeys:
         """The values of the keys of a row that ends with :attr:`columns`."""
         return tuple(row[-len(self._keys) :])
 
-    def after(self, values: Sequence[Any]) -> list[ColumnElement[bool]]:
-        """The conditions for the rows that come after the one with these values, one after the other.
+    def parts(self) -> list[Part]:
+        """All rows: those with the first key, and those where it is null, if there can be such.
 
-        There is one, and another one for null if that comes last. Raises UnfitCursor if no row can have the values.
+        No index has both in an order where null comes last.
+        """
+        first = self._keys[0].of
+        if not self._keys[0].has_null:
+            return [Part(true(), self.order)]
+        return [Part(first.is_not(None), self._order_of_part), Part(first.is_(None), self._order_of_part)]
+
+    def after(self, values: Sequence[Any]) -> list[Part]:
+        """The rows that come after the one with these values. Raises UnfitCursor if no row can have the values.
 
         Indexes answer them: both databases compare several keys of one direction with an index, if they are compared as
         one tuple, and without tuples they find where the first key begins. For null or not, they would read all.
@@ -160,8 +179,13 @@ class SortKeys:
         self.check(values)
         first = self._keys[0]
         if not first.has_null or values[0] is None:
-            return [_after(self._keys, values)]
-        return [_after([first._replace(has_null=False), *self._keys[1:]], values), first.of.is_(None)]
+            return [Part(_after(self._keys, values), self._order_of_part)]
+        rest = _after([first._replace(has_null=False), *self._keys[1:]], values)
+        return [Part(rest, self._order_of_part), Part(first.of.is_(None), self._order_of_part)]
+
+    @property
+    def _order_of_part(self) -> list[ColumnElement[Any]]:
+        return [self._keys[0]._replace(has_null=False).in_order, *self.order[1:]]
 
     def check(self, values: Sequence[Any]) -> None:
         """Raise UnfitCursor if no row can have these values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
@@ -20,10 +20,11 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
+    true,
 )
 
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Transaction
-from normata.core.schema.cursors import Cursor, Order, SortKeys, decode, digest, encode
+from normata.core.schema.cursors import Cursor, Order, Part, SortKeys, decode, digest, encode
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.text import fold
 from normata.errors import PageTooDeep, UnfitCursor
@@ -255,6 +256,7 @@ def fetch_page(
     counted: Counted | None = None,
     scans: bool = False,
     all_rows: Select[Any] | None = None,
+    parts: Iterable[Part] | None = None,
 ) -> Found:
     """The rows of one page in ``order``, and the total. Raises UnfitCursor.
 
@@ -262,21 +264,29 @@ def fetch_page(
     after a cursor where the first null may be on the page. ``order`` must be total (end with an id), so that pages
     never overlap. ``scans`` is true if the database must read every row anyway: then it counts them along with the
     page. Each row ends with its sort keys, after its own columns. ``all_rows`` are counted if ``rows`` has only those
-    that can be on the page; null if it has all.
+    that can be on the page; null if it has all. ``parts`` are the rows from the place of the cursor on, where indexes
+    have parts in ``order``, but not the whole; null to read them as they are. A statement reads each that is needed.
     """
     keys = SortKeys(order)
     start = query.start
     counts_along = scans and counted is None and start is None
     page = rows.add_columns(func.count().over().label("total")) if counts_along else rows
     page = page.add_columns(*keys.columns)
-    page = page.order_by(*keys.order)
-    parts = [page.offset(query.offset)] if start is None else [page.where(one) for one in keys.after(start.keys)]
+    if parts is None:
+        parts = [Part(true(), keys.order)] if start is None else keys.after(start.keys)
     found: list[Any] = []
     if query.offset is not None:
-        for part in parts:
+        skipped, before = query.offset, None
+        for condition, ordering in parts:
+            part = page.where(condition).order_by(*ordering)
+            if before is not None and skipped:
+                skipped -= _count_up_to(transaction, before, skipped, parameters)
             # One more, to see whether there is a next page.
-            if (missing := query.limit + 1 - len(found)) > 0:
-                found += transaction.rows(part.limit(missing), parameters)
+            more = transaction.rows(part.offset(skipped).limit(query.limit + 1 - len(found)), parameters)
+            found += more
+            if len(found) > query.limit:
+                break
+            skipped, before = 0 if more else skipped, part
     if counted is None and counts_along and found:
         counted = Counted(found[0].total)
     elif counted is None and start is None and len(found) <= query.limit and (found or query.offset == 0):
@@ -284,6 +294,11 @@ def fetch_page(
     return found_of(
         found, keys, counted or count(transaction, rows if all_rows is None else all_rows, query, parameters), query
     )
+
+
+def _count_up_to(transaction: Transaction, rows: Select[Any], most: int, parameters: Parameters) -> int:
+    ones = rows.with_only_columns(literal_column("1"), maintain_column_froms=True).limit(most).subquery()
+    return transaction.scalar(select(func.count()).select_from(ones), parameters) or 0
 
 
 def found_of(rows: Sequence[Any], keys: SortKeys, counted: Counted, query: OwnPageQuery) -> Found:

@@ -8,7 +8,7 @@ from alembic import op
 from normata.core.db.types import text, timestamp
 
 revision = "20261126_03"
-down_revision = "20261124_89"
+down_revision = "20261126_02"
 
 
 def upgrade() -> None:

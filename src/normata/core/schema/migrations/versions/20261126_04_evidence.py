@@ -60,16 +60,16 @@ def upgrade() -> None:
     for name, columns, where in (
         ("archived_at", ("archived_at", "id"), archived),
         ("archived_list", ("created_at", "id"), archived),
-        ("list", ("created_at", "id", "archived_at"), None),
+        ("live_list", ("created_at", "id"), order),
         ("type_list", ("type", "created_at", "id", "archived_at"), None),
         *(
             (f"{column}_list", (column, "created_at", "id", "archived_at"), f"{column} IS NOT NULL")
             for column in ("collected_by_id", "owner_id")
         ),
         ("slug", ("slug",), None),
-        ("title_order", ("title_key",), order),
+        ("title_order", ("title_key", "id"), order),
         ("valid_until_due", ("valid_until", "id"), f"{live} AND valid_until IS NOT NULL"),
-        ("valid_until_order", ("valid_until",), order),
+        ("valid_until_order", ("valid_until", "id"), order),
     ):
         condition = None if where is None else sa.text(where)
         op.create_index(
@@ -82,7 +82,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_evidence_updated_list",
         "evidence",
-        ["organization_id", "updated_at", "archived_at"],
+        ["organization_id", "updated_at", "id", "archived_at"],
         sqlite_where=sa.text("updated_at <> '0001-01-01T00:00:00.000Z'"),
     )
     op.create_index(

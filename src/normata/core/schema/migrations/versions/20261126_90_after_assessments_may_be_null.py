@@ -1,8 +1,9 @@
 """an assessment without a status is null, and one that only said that a control applies leaves that to the framework.
 
 This step runs after the upgrade, because the previous version cannot read either as null. The coverage that it has
-stored meanwhile is computed again, and controls that are not assessed are in no conflict. Put further steps of the same
-release in front of this one, which names the last of them.
+stored meanwhile is computed again, and controls that are not assessed are in no conflict. Only the previous version's
+lists need the indexes that it drops. Put further steps of the same release in front of this one, which names the last
+of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from normata.coverage.upgrading import MATCHES_THAT_COUNT, compute_anew
 
 revision = "20261126_90"
 down_revision = "20261126_04"
+
+_KINDS = (
+    *("acronym", "asset", "audit", "entitlement_review", "finding", "incident", "integration_check", "label", "policy"),
+    *("record", "record_category", "risk_review", "task", "variable", "vendor", "vulnerability_class"),
+)
 
 _RULE = "NOT_ASSESSED"  # of `normata.coverage.upgrades`
 
@@ -82,3 +88,5 @@ def upgrade() -> None:
     applied = sa.and_(columns.is_applicable.is_(True), ~with_baseline)
     op.execute(_ASSESSMENT.update().where(applied).values(is_applicable=None))
     compute_anew(op.get_bind(), MATCHES_THAT_COUNT, with_baselines=True)
+    for kind in _KINDS:  # of the previous version's lists; this version's have an index of live records
+        op.drop_index(f"ix_{kind}_list", kind)
