@@ -30,9 +30,9 @@ ORDER = (
 CORE_MAY_IMPORT: dict[str, set[str]] = {
     "core.log_lines": set(),
     "core.log": {"core.log_lines", "settings"},
-    "core.db": {"errors", "settings"},
+    "core.db": {"core.log", "errors", "settings"},
     "core.schema": {"core.db", "errors"},
-    "core.changes": {"core.db", "core.schema", "errors"},
+    "core.changes": {"core.db", "core.log", "core.schema", "errors"},
     "core.documents": {"core.changes"},
     "core.http": {"__init__", "core", "core.changes", "core.db", "core.log", "core.schema", "errors", "settings"},
 }

@@ -57,7 +57,7 @@ from normata.notifications import texts
 from normata.operations import OPERATIONS
 from normata.retention.forgetting import FORGOTTEN, retention
 from normata.settings import Settings
-from normata.wiring import JOB_TYPES, changes_of
+from normata.wiring import changes_of, job_types
 
 if TYPE_CHECKING:
     from normata.core.http.tracing import Tracing
@@ -128,7 +128,7 @@ def create_app(settings: Settings | None = None) -> Service:
 
     for one in FORGOTTEN:
         metrics.forgotten(one.name, 0)  # rates need a first value of each
-    types = (*JOB_TYPES, retention(settings, metrics.forgotten))
+    types = (*job_types(), retention(settings, metrics.forgotten))
     runner = JobRunner(database, services.changes, types, NEXT_ORGANIZATIONS, count=metrics.job)
 
     @asynccontextmanager

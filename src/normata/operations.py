@@ -47,7 +47,7 @@ from normata.retention.forgetting import FORGETTING_WRITES, NEXT_USERS
 from normata.soa_versions import operations as soa_versions
 from normata.tables import Table
 from normata.views import operations as views
-from normata.wiring import JOB_TYPES, SUBSCRIBERS
+from normata.wiring import SUBSCRIBERS, job_types
 
 _DECLARED: tuple[Operation, ...] = (
     *frameworks.OPERATIONS,
@@ -94,7 +94,7 @@ SECURITY = Security(
             update_of(Session, "last_used_at"),
             *SEALING_WRITES,
             *JOB_WRITES,
-            *(write for one in JOB_TYPES for write in one.writes),
+            *(write for one in job_types() for write in one.writes),
             *FORGETTING_WRITES,
             *SIGN_IN_WRITES,
             *KEY_WRITES,  # by every request with an idempotency key, see core/http/change_endpoint.py

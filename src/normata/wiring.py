@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from normata.core.changes.jobs import JobType
 from normata.core.changes.revisions import AdvanceRevisions
-from normata.core.changes.unit_of_work import Changes, Subscriber
+from normata.core.changes.unit_of_work import Changes, Shown, Subscriber, UnitOfWork
 from normata.core.db.database import Database
-from normata.coverage.effects import coverage_effects
-from normata.coverage.lapses import LAPSES
 from normata.events.recording import RecordEvents
-from normata.identity.members.expiry import EXPIRIES
 from normata.notifications.model import Notification
-from normata.notifications.reminders import REMINDERS
 from normata.notifications.subscriber import RULES, NotifyMembers
 
 SUBSCRIBERS: tuple[Subscriber, ...] = (RecordEvents(), NotifyMembers(RULES), AdvanceRevisions())
 
-JOB_TYPES: tuple[JobType, ...] = (REMINDERS, LAPSES, EXPIRIES)
+
+def job_types() -> tuple[JobType, ...]:
+    """The jobs of the service. Commands do not need what these import."""
+    from normata.coverage.lapses import LAPSES  # noqa: PLC0415
+    from normata.identity.members.expiry import EXPIRIES  # noqa: PLC0415
+    from normata.notifications.reminders import REMINDERS  # noqa: PLC0415
+
+    return REMINDERS, LAPSES, EXPIRIES
 
 
 def changes_of(database: Database) -> Changes:
     """The :class:`Changes` of a database, through which all changes go."""
-    return Changes(database, SUBSCRIBERS, Notification, coverage_effects)
+
+    def effects(unit: UnitOfWork, shown: Shown) -> Mapping[str, Any]:
+        from normata.coverage.effects import coverage_effects  # noqa: PLC0415 - only dry runs need it
+
+        return coverage_effects(unit, shown)
+
+    return Changes(database, SUBSCRIBERS, Notification, effects)

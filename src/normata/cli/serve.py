@@ -86,16 +86,13 @@ def _announce(settings: Settings, warnings: Mapping[str, Sequence[str]]) -> None
         echo(f"Normata {__version__} serves {url}, documentation at /docs; stop with Ctrl-C", err=True)
         return
 
-    import structlog
-
     from normata.core import log
 
     log.configure(settings)
-    logger = structlog.get_logger("normata")
-    logger.info("serving", version=__version__, url=url, workers=settings.workers)
+    log.logger.info("serving", version=__version__, url=url, workers=settings.workers)
     for event, reasons in warnings.items():
         for reason in reasons:
-            logger.warning(event, reason=reason)
+            log.logger.warning(event, reason=reason)
 
 
 def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOption = None) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote
 
-import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -26,6 +25,7 @@ from normata.core.http.negotiation import Headers
 from normata.core.http.operation import Operation
 from normata.core.http.problems import InvalidRequest, MethodNotAllowed, UnsupportedMediaType
 from normata.core.http.services import Services
+from normata.core.log import logger
 from normata.identity.errors import SignInRefused
 from normata.identity.last_use import SessionUse
 from normata.identity.secrets import digest_of, is_secret
@@ -41,8 +41,6 @@ T = TypeVar("T")
 SESSION_COOKIE = "normata-session"
 _FORM = b"application/x-www-form-urlencoded"
 _MAX_FIELDS = 20
-
-_log = structlog.get_logger("normata")
 
 
 class NotSignedIn(Exception):
@@ -174,7 +172,7 @@ class PageRequest:
     def note_refusal(self, error: SignInRefused) -> None:
         """Log and count a refused sign-in: its cause, and nothing about the person."""
         self.context.problem, self.context.reason = "sign_in_refused", error.cause
-        _log.warning("sign_in_refused", request_id=self.context.request_id, cause=error.cause)
+        logger.warning("sign_in_refused", request_id=self.context.request_id, cause=error.cause)
 
     def refusal(self, error: SignInRefused) -> Response:
         """The page of a refused sign-in, with the id of the request."""

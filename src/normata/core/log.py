@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -28,15 +29,38 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
 
 
+class _Logger:
+    """The logger of the program. It imports structlog when something is logged, which small commands never do."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_structlog().get_logger("normata"), name)
+
+
+logger: Any = _Logger()
+
+
+def _structlog() -> Any:
+    """The package structlog, without Rich, which it would import to format tracebacks.
+
+    Nobody uses that, and it would take 5 MiB of each process.
+    """
+    if "structlog" not in sys.modules and "rich" not in sys.modules:
+        sys.modules["rich"] = None  # type: ignore[assignment] # to import it fails, as if it were not installed
+        try:
+            importlib.import_module("structlog")
+        finally:
+            del sys.modules["rich"]
+    return importlib.import_module("structlog")
+
+
 def configure(settings: Settings) -> None:
     """Log as the settings say. Tokens are never passed to a logger, so there is nothing to strike out."""
     # Imported here, because commands need only `visible`, and importing these takes longer than a small command.
     import logging  # noqa: PLC0415
 
-    import structlog  # noqa: PLC0415
-
     from normata.core.log_lines import Lines  # noqa: PLC0415
 
+    structlog = _structlog()
     lines = Lines(sys.stderr.buffer)
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     processors: list[Processor] = [

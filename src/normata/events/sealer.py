@@ -7,18 +7,15 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-import structlog
-
 from normata.core.db.database import Database
 from normata.core.db.transaction import TenantScope
 from normata.core.http.metrics import SealingFailure
+from normata.core.log import logger
 from normata.errors import Unavailable
 from normata.events.keys import KeyUnusable, Signer
 from normata.events.marks import Marks, sign
 from normata.events.merkle import Checkpoint
 from normata.events.sealing import UnsoundLog, seal
-
-log = structlog.get_logger("normata")
 
 _PAUSE = 0.25  # seconds between two rounds
 _LONGEST_PAUSE = 5.0  # seconds between two rounds after failures
@@ -57,7 +54,7 @@ class Sealer:
                 self._failed("other")
                 pause = _LONGEST_PAUSE
                 with suppress(OSError, ValueError):  # this task must go on without a log
-                    log.exception("events_not_sealed")
+                    logger.exception("events_not_sealed")
             await asyncio.sleep(pause)
 
     async def round(self) -> bool:
@@ -92,7 +89,7 @@ class Sealer:
                 self._logged_unsound_at[owner] = moment
                 self._failed("unsound")
                 with suppress(OSError, ValueError):
-                    log.error("log_unsound", organization=owner or None, reason=reason)
+                    logger.error("log_unsound", organization=owner or None, reason=reason)
 
     async def _log_checkpoints(self, moment: float) -> None:
         """Log the checkpoints of logs that have grown, each at most once a minute. Raises Unavailable."""
@@ -111,4 +108,4 @@ class Sealer:
                 self._failed("key")
                 level, line = "error", {"event": "event_key_unusable", "reason": str(error)}
             with suppress(OSError, ValueError):
-                getattr(log, level)(**line, organization=owner or None, size=checkpoint.size)
+                getattr(logger, level)(**line, organization=owner or None, size=checkpoint.size)

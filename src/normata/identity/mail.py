@@ -14,11 +14,8 @@ from email.utils import formatdate, make_msgid, parseaddr
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-import structlog
-
+from normata.core.log import logger
 from normata.core.schema.text import UNSEEN, plain
-
-log = structlog.get_logger("normata")
 
 _TIMEOUT = 10.0  # seconds to wait for each answer of the server
 
@@ -51,7 +48,7 @@ class Mailer:
         try:
             delivery = "off" if self._server is None else await asyncio.to_thread(self.send_now, to, subject, text)
         except MailFailed as error:
-            log.warning("mail_failed", error=str(error))
+            logger.warning("mail_failed", error=str(error))
             delivery = "failed"
         self._mailed(delivery)
         return delivery

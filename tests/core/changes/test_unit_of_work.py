@@ -30,7 +30,7 @@ from normata.operations import OPERATIONS, SECURITY
 from normata.records.kinds import Label, Policy
 from normata.retention.forgetting import FORGETTING_WRITES
 from normata.tables import Table
-from normata.wiring import JOB_TYPES, SUBSCRIBERS
+from normata.wiring import SUBSCRIBERS, job_types
 from tests import stored, world
 from tests.databases import open_url
 from tests.world import ALPHA, BETA, EARLIER
@@ -270,7 +270,7 @@ def test_the_service_may_write_what_operations_and_subscribers_declare_and_no_mo
     declared |= {write for subscriber in SUBSCRIBERS for write in subscriber.writes}
     beside = {update_of(AccessToken, "last_used_at"), update_of(Session, "last_used_at"), *SEALING_WRITES}
     beside |= {*KEY_WRITES, *SIGN_IN_WRITES, *ACCEPTING_WRITES, *JOB_WRITES, *FORGETTING_WRITES}
-    beside |= {write for one in JOB_TYPES for write in one.writes}
+    beside |= {write for one in job_types() for write in one.writes}
     assert set(SECURITY.writes) == declared | beside, "beside the requests, by whatever comes with a key, and by pages"
     assert declared <= set(SECURITY.writes)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
 from starlette.responses import Response
 
 from normata.console.page_request import PageRequest
 from normata.console.sign_in.session import START
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import NO_ORGANIZATION, TenantScope
+from normata.core.log import logger
 from normata.core.schema.addresses import email_key
 from normata.errors import Unavailable
 from normata.identity.errors import SignInRefused
@@ -18,7 +18,6 @@ from normata.identity.mail import Mailer, sign_in_mail
 from normata.identity.sign_in import links
 from normata.identity.sign_in.passwords import PASSWORD_BY_EMAIL
 
-_log = structlog.get_logger("normata")
 _sending: set[asyncio.Task[None]] = set()  # the event loop holds only weak references to tasks
 
 
@@ -67,7 +66,7 @@ async def _mail(page_request: PageRequest, email: str) -> None:
             writes=links.CREATE_WRITES,
         )
     except Unavailable as error:
-        _log.warning("database_unavailable", request_id=page_request.context.request_id, reason=str(error))
+        logger.warning("database_unavailable", request_id=page_request.context.request_id, reason=str(error))
         return
     if secret is not None:
         address = links.link(page_request.console.settings.public_url, secret, return_to=START)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
-import structlog
 from starlette.responses import RedirectResponse, Response
 
 from normata.console.account.page import require_fresh
@@ -20,6 +19,7 @@ from normata.console.sign_in.typed import LONGEST
 from normata.console.texts import text
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import NO_TENANT, ConstraintViolation
+from normata.core.log import logger
 from normata.errors import InvitationClosed
 from normata.identity.errors import SignInRefused
 from normata.identity.openid import groups, identities
@@ -43,8 +43,6 @@ _ERRORS = frozenset(
         *("interaction_required", "login_required"),
     }
 )
-
-_log = structlog.get_logger("normata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,4 +261,4 @@ def _failure(page_request: PageRequest, error: ProviderFailed) -> Response:
 
 
 def _warn(page_request: PageRequest, event: str, **more: object) -> None:
-    _log.warning(event, request_id=page_request.context.request_id, **more)
+    logger.warning(event, request_id=page_request.context.request_id, **more)

@@ -12,8 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-import structlog
-
 from normata.core.changes import jobs
 from normata.core.changes.jobs import JOB_WRITES, DueJob, Find, JobType
 from normata.core.changes.periodic import repeat
@@ -22,10 +20,9 @@ from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup
 from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import now
+from normata.core.log import logger
 from normata.core.schema.table import new_id
 from normata.errors import Unavailable
-
-log = structlog.get_logger("normata")
 
 Outcome = Literal["done", "failed", "lost"]
 
@@ -100,7 +97,7 @@ class JobRunner:
                 except Exception:  # an error of one type must not stop the others
                     del finders[name]
                     with suppress(OSError, ValueError):  # the runner must go on without a log
-                        log.exception("jobs_not_found", type=name)
+                        logger.exception("jobs_not_found", type=name)
                     continue
                 if found:
                     await self._database.write(partial(_note, name, found, moment))
@@ -185,7 +182,7 @@ class JobRunner:
                 lambda transaction: jobs.note_failure(transaction, job, failure, moment)
             )
         with suppress(OSError, ValueError):  # the runner must go on without a log
-            log.error(
+            logger.error(
                 "job_failed",
                 type=job.type,
                 organization=job.owner or None,

@@ -7,11 +7,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import NoReturn
 
-import structlog
-
+from normata.core.log import logger
 from normata.errors import Unavailable
-
-log = structlog.get_logger("normata")
 
 
 async def repeat(work: Callable[[], Awaitable[object]], *, pause: Callable[[], float], failure: str) -> NoReturn:
@@ -27,4 +24,4 @@ async def repeat(work: Callable[[], Awaitable[object]], *, pause: Callable[[], f
             continue
         except Exception:  # whatever went wrong, the next round may succeed
             with suppress(OSError, ValueError):  # the task must go on without a log
-                log.exception(failure)
+                logger.exception(failure)

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-import structlog
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,6 +35,7 @@ from normata.core.http.rate_limit import Limit, network_of
 from normata.core.http.reads import ClientGone
 from normata.core.http.responses import JsonResponse
 from normata.core.http.routing import Directory, routed_path
+from normata.core.log import logger
 from normata.core.schema.table import new_id
 from normata.errors import NotFound, Unavailable
 from normata.settings import Settings
@@ -79,7 +79,7 @@ class Gateway:
         self._in_flight = InFlight(settings.address_connections)
         self._metrics = metrics
         self._requests_by_address = requests_by_address if requests_by_address.quota else None
-        self._log = structlog.get_logger("normata").bind()  # bound once, since that takes time
+        self._log = logger.bind()  # bound once, since that takes time
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""

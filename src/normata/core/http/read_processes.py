@@ -16,12 +16,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, NamedTuple
 
-import structlog
-
 from normata.core.db.batching import CROWDED
 from normata.core.db.monitoring import WaitMonitor, measured_wait
 from normata.core.http.fair_queue import FairQueue, QueueFull
 from normata.core.http.problems import error_type_of
+from normata.core.log import logger
 from normata.errors import Unavailable
 
 IDLE = 60.0  # seconds after which a process that has nothing to do ends
@@ -100,7 +99,7 @@ class ReadProcesses:
         except NoProcess as error:
             self._retry_at = self._clock() + _RETRY
             if not self._is_missing:
-                structlog.get_logger("normata").error("read_process_missing", reason=str(error))
+                logger.error("read_process_missing", reason=str(error))
             self._is_missing = True
             raise
         self._is_missing = False

@@ -168,10 +168,8 @@ def _load(target: str, report_ready: Connection, close: Sequence[int], port: int
             threading.Thread(target=_end_with, args=(main.pid,), name="normata-main-process", daemon=True).start()
         application = getattr(imported, factory)()
     except Exception as error:
-        import structlog  # noqa: PLC0415 - the application imports and configures it, but may not have got there
-
         log.configure(Settings())
-        structlog.get_logger("normata").error("worker_cannot_start", pid=os.getpid(), exc_info=error)
+        log.logger.error("worker_cannot_start", pid=os.getpid(), exc_info=error)
         raise SystemExit(1) from None
     settings = Settings()
     proxies = settings.trusted_proxies.split(",") if settings.trusted_proxies else []
@@ -208,10 +206,8 @@ def _end_with(main: int | None) -> None:
     """
     while os.getppid() == main:
         time.sleep(1)
-    import structlog  # noqa: PLC0415 - the application has imported and configured it
-
     with suppress(OSError, ValueError):
-        structlog.get_logger("normata").error("main_process_gone", pid=os.getpid(), main=main)
+        log.logger.error("main_process_gone", pid=os.getpid(), main=main)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE)
     os._exit(1)

@@ -209,11 +209,9 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
         self._log("error", "worker_died", worker=worker.idx + 1, pid=worker.inner.pid, exit_code=code, signal=ended_by)
 
     def _log(self, level: str, event: str, **values: object) -> None:
-        import structlog  # noqa: PLC0415 - rarely needed in this process
-
         log.configure(self._settings)
         with suppress(OSError, ValueError):  # the workers need supervision, even without a log
-            getattr(structlog.get_logger("normata"), level)(event, **values)
+            getattr(log.logger, level)(event, **values)
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-import structlog
 from opentelemetry import propagate, trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResourceDetector, Resource
@@ -32,6 +31,7 @@ from normata.core.http.context import context_of
 from normata.core.http.metrics import METHODS
 from normata.core.http.read_processes import ReadProcesses
 from normata.core.http.telemetry import exporter
+from normata.core.log import logger
 from normata.errors import DomainError
 
 P = ParamSpec("P")
@@ -195,7 +195,7 @@ class _LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(Exception):  # an error in a log line must not reach whoever logs it
-            structlog.get_logger("normata").warning("tracing", logger=record.name, reason=record.getMessage())
+            logger.warning("tracing", logger=record.name, reason=record.getMessage())
 
 
 def _redirect_logs() -> None:

@@ -16,12 +16,9 @@ from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass
 
-import structlog
-
 from normata.core.db.postgresql.server_status import BackgroundClosing, HostProbe, Hosts, ServerStatus
+from normata.core.log import logger
 from normata.errors import Unavailable
-
-log = structlog.get_logger("normata")
 
 INTERVAL = 1.0  # seconds from the start of a beat to the start of the next
 PATIENCE = 1.0  # seconds for the server's answer, including a commit
@@ -139,7 +136,7 @@ class Heartbeat:
                 await self._beat(began, over)
             except Exception:  # whatever went wrong, the next beat may succeed
                 self._reason = "the primary could not be looked for"
-                log.exception("heartbeat_failed")
+                logger.exception("heartbeat_failed")
             finally:
                 over.set()
             self._log_changes(began)
@@ -237,7 +234,7 @@ class Heartbeat:
         self._read = self._written = _NEVER
         self._adopt(self._server)
         if not is_first:
-            log.info("database_primary", host=self._hosts.label(probe.address), timeline=status.timeline)
+            logger.info("database_primary", host=self._hosts.label(probe.address), timeline=status.timeline)
 
     def _is_newer(self, status: ServerStatus, server: Server | None) -> bool:
         if server is None or not status.is_primary:
@@ -250,9 +247,9 @@ class Heartbeat:
         """Log changes once."""
         reason = "" if self._written >= began else self._reason
         if reason and reason != self._logged:
-            log.warning("database_unconfirmed", reason=reason)
+            logger.warning("database_unconfirmed", reason=reason)
         elif self._logged and not reason:
-            log.info("database_confirmed")
+            logger.info("database_confirmed")
         self._logged = reason
 
 
