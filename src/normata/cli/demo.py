@@ -26,6 +26,8 @@ from normata.events.sealing import seal_all_now
 from normata.identity.model import Organization, User
 from normata.identity.sign_in import links as sign_in_links
 from normata.identity.tokens import tokens
+from normata.links.commands import Wanted, make_links
+from normata.links.model import End
 from normata.notifications.read_marks import mark_all
 from normata.notifications.reminders import remind
 from normata.records import writing
@@ -117,7 +119,7 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     def load(moment: str, *loaded: Row) -> None:
         doings.append((moment, "", lambda unit: loading.load(unit, loaded)))
 
-    base = [row for row in rows if row.array not in {*records, "controlCoverages", "frameworkAdoptions"}]
+    base = [row for row in rows if row.array not in {*records, "controlCoverages", "frameworkAdoptions", "links"}]
     load(history.day_after(started, -1), *base)
     for row in rows:
         if row.array == "frameworkAdoptions":
@@ -125,6 +127,7 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     batches = history.assessments(arrays["controlCoverages"], adopted, framework, arrays["auditItems"])
     doings += [(batch.moment, batch.by, partial(_assess, assessments=batch.assessments)) for batch in batches]
     doings += [(step.moment, step.by, partial(_do, step=step)) for step in history.steps(records)]
+    doings += [(one["createdAt"], history.OFFICER, partial(_link, one=one)) for one in arrays["links"]]
     until = max(moment for moment, _, _ in doings)
     doings += [(history.day_after(until, one.days), one.by, partial(_state, one=one)) for one in history.statements()]
     mornings = history.reminder_days(records, until)
@@ -173,6 +176,11 @@ def _do(unit: UnitOfWork, step: history.Step) -> None:
         archive(unit, kind, step.record_id, archive_id=new_id(), reason=step.reason)
     else:
         restore(unit, kind, step.record_id)
+
+
+def _link(unit: UnitOfWork, one: Mapping[str, Any]) -> None:
+    start, end = End(one["fromKind"], one["fromId"]), End(one["toKind"], one["toId"])
+    make_links(unit, ORGANIZATION, [Wanted(start, end, one["relation"], one.get("note"), link_id=one["id"])])
 
 
 def _state(unit: UnitOfWork, one: history.Statement) -> None:

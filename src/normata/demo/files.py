@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 ORGANIZATION = "org-harbourlight"
-BUNDLES = ("nist-csf-2.0.json", "iso-27001-2022.json", "mapping.json", "organization.json", "records.json")
+BUNDLES = (
+    "nist-csf-2.0.json",
+    "iso-27001-2022.json",
+    "mapping.json",
+    "organization.json",
+    "records.json",
+    "links.json",
+)
 
 
 def paths() -> list[Path]:

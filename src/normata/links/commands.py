@@ -38,6 +38,7 @@ class Wanted(NamedTuple):
     note: str | None = None
     sets_note: bool = False
     place: str = ""
+    link_id: str = ""  # of a new one; generated unless it is given
 
     @property
     def key(self) -> _Key:
@@ -71,7 +72,7 @@ def make_links(
     pending: list[PendingRow] = []
     for key, one in by_key.items():
         if key not in stored:
-            outcomes[key] = Outcome(new_id(), is_new=True)
+            outcomes[key] = Outcome(one.link_id or new_id(), is_new=True)
             row = read_row(Link, _row_of(one, organization_id, outcomes[key].link_id), outcomes[key].faults)
             pending += [] if row is None else [row]
     make_valid(unit, {Link: pending}, own_rules={Link: check_new}, are_new=True)

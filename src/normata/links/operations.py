@@ -131,16 +131,16 @@ def _remove(unit: UnitOfWork, request: Request) -> None:
 
 
 _ID = "The id of a link."
-_POLICY = {"kind": "policies", "id": "policy-travel-with-prototypes"}
+_POLICY = {"kind": "policies", "id": "policy-information-security"}
 _CONTROL = {"kind": "controls", "id": "iso-27001-2022:A.5.11"}
 _LINK: dict[str, Any] = {
     "id": "01a1f87c-691d-7204-a6da-d46c39e191fb",
     "organizationId": "org-harbourlight",
     "from": _POLICY
-    | {"label": "Travelling with Prototypes", "identifier": None, "status": "PUBLISHED", "isLive": True},
+    | {"label": "Information Security Policy", "identifier": None, "status": "PUBLISHED", "isLive": True},
     "to": _CONTROL | {"label": "Return of assets", "identifier": "A.5.11", "status": "PARTIAL", "isLive": True},
     "relation": "IMPLEMENTS",
-    "note": "Section 4 has the list of what to bring back.",
+    "note": "Section 6 says what is brought back on the last day.",
     "createdAt": "2026-11-20T09:14:03.120Z",
 }
 _BODY: dict[str, Any] = {"from": _POLICY, "to": _CONTROL, "relation": "IMPLEMENTS", "note": _LINK["note"]}

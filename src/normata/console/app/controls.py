@@ -17,6 +17,7 @@ from normata.console.app.control_columns import (
     groupings,
 )
 from normata.console.app.event_lines import UNSHOWN
+from normata.console.app.links import happenings_of, links_of, links_query
 from normata.console.app.neighbourhood import neighbourhood_of
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of
@@ -71,7 +72,7 @@ _VIEWS: Mapping[str, Mapping[str, Sequence[str]]] = {
 }
 _ORDER = ("sortColumn", "sortDirection", "page", "cursor", "limit")
 _MAX_HISTORY = 20
-_NOTHING_OPEN: list[Any] = [{"coverage": {}}, {}, {"items": []}]
+_NOTHING_OPEN: list[Any] = [{"coverage": {}}, {}, {"items": []}, {"items": [], "total": 0}]
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:
@@ -80,7 +81,14 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     wanted = {name: sent.getlist(name) for name in (*_FILTERS, *_ORDER)}
     open_id = sent.get("open", "") if page_request.may("editor") else ""
     about_open = (
-        (ApiQuery("getControl", id=open_id), ApiQuery("explainCoverage", id=open_id), PEOPLE) if open_id else ()
+        (
+            ApiQuery("getControl", id=open_id),
+            ApiQuery("explainCoverage", id=open_id),
+            PEOPLE,
+            links_query("controls", open_id),
+        )
+        if open_id
+        else ()
     )
     group = group_of(sent.get("group"))
     listed = wanted | ({"sortColumn": [group]} if group else {})
@@ -92,7 +100,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         *about_open,
     )
     opened: Mapping[str, Any]
-    opened, why, members = found or _NOTHING_OPEN
+    opened, why, members, links = found or _NOTHING_OPEN
     chosen = {name: sent.get(name, "") for name in (*_FILTERS, *_ORDER)}
     options = _options(adopted["items"])
     order = [(name, chosen[name]) for name in ("sortColumn", "sortDirection", "limit") if chosen[name]]
@@ -125,6 +133,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         work=_framework_id(adopted["items"], chosen["frameworks"]),
         selected=set(sent.getlist("selected")),
         opened=opened if found else None,
+        links=links_of("controls", open_id, links),
         why=why,
         place=_place(controls["items"], open_id),
         reasons=reasons_for(opened["coverage"]),
@@ -264,6 +273,7 @@ async def control_page(
     about: dict[str, Query] = {"listMembers": PEOPLE.query}
     if is_now:  # of these the past is not known
         about["listFindings"] = {"controlId": control_id, "limit": "100"}
+        about["listLinks"] = links_query("controls", control_id).query
         about["listMatches"] = {"control": control_id, "published": "true", "counts": "false", "limit": "100"}
     stale = reasons_of(control["coverage"])
     reworded = ApiQuery("getWordings", id=control_id) if WORDING_CHANGED in stale and is_now else None
@@ -291,6 +301,8 @@ async def control_page(
         findings=found.get("listFindings"),
         tasks=found.get("listTasks"),
         history=history,
+        links=links_of("controls", control_id, found["listLinks"]) if is_now else None,
+        happenings=await happenings_of(page_request, "controls", control_id, history["items"]),
         unshown=UNSHOWN | {"controlId", "ownerId"},
         names=names_of(found["listMembers"]),
         member_names={one["id"]: one["name"] for one in found["listMembers"]["items"]},

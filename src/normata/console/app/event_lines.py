@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from normata.console.app.api_calls import ApiQuery
+from normata.console.app.links import LINKS, ends_in, relation_words
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import label
 from normata.console.app.records.references import Called, Named, names_of
@@ -31,6 +32,7 @@ _ABOUT: Mapping[str, tuple[str, str]] = {
 _TARGETS: Mapping[str, str] = {"controlId": "controls", "frameworkId": "frameworks", "ownerId": "memberships"}
 # Fields that need not be shown, since each event has its own time and row.
 UNSHOWN = frozenset({"id", "organizationId", "createdAt", "updatedAt", "assessedAt"})
+_OF_LINKS = frozenset({"fromKind", "fromId", "toKind", "toId", "relation", "removedAt"})  # their titles say these
 _EMPTY: tuple[Any, ...] = (None, "", [], {})  # not shown for a new row
 _CALLED = ("name", "title", "identifier", "email")  # the fields with the name of a row, best first
 _INVITATIONS = "invitations"
@@ -90,8 +92,8 @@ async def lines_of(page_request: OrganizationRequest, events: Sequence[Mapping[s
 
 async def titles_of(page_request: OrganizationRequest, events: Sequence[Mapping[str, Any]]) -> list[Title]:
     """The rows that events are about, in the same order: less work than the events in full."""
-    rows = (_about(event) for event in events)
-    named = await names_of(page_request, (row for row in rows if row[0] in _NAMED))
+    rows = [_about(event) for event in events]
+    named = await names_of(page_request, [*(row for row in rows if row[0] in _NAMED), *ends_in(events)])
     named = {**named, **await _invitations(page_request, events)}
     return [_title(event, named) for event in events]
 
@@ -145,6 +147,7 @@ def _named(event: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         yield about
     for control_id in _controls(event)[:_FIRST]:
         yield "controls", control_id
+    yield from ends_in([event])
     targets = _targets(event["kind"])
     for values in (event["before"] or {}, event["after"] or {}):
         for name, value in values.items():
@@ -193,7 +196,11 @@ def _targets(kind: str) -> Mapping[str, str]:
 def _line(event: Mapping[str, Any], named: Named) -> Line:
     """An event with the names of its rows, and its changes in words."""
     before, after, known = event["before"] or {}, event["after"] or {}, _known(event)
-    unshown = {*UNSHOWN, _ABOUT.get(event["kind"], ("", ""))[1]}  # the sentence names the control or framework already
+    unshown = {
+        *UNSHOWN,
+        _ABOUT.get(event["kind"], ("", ""))[1],
+        *(_OF_LINKS if event["kind"] == LINKS else ()),
+    }  # the sentence names the control or framework already
     names = [name for name in known if name not in unshown and (event["before"] or known[name] not in _EMPTY)]
     fields = [_field(event["kind"], name, before.get(name), after.get(name), named) for name in names]
     names_record = event["before"] is None and any(name in _CALLED for name in names)
@@ -206,11 +213,23 @@ def _title(event: Mapping[str, Any], named: Named) -> Title:
     called_so = next((known[name] for name in _CALLED if known.get(name)), "")
     target, row_id = _about(event)
     called = named.get((target, row_id or ""))
+    if event["kind"] == LINKS:
+        return _link_title(event, named)
     if called is None or event["kind"] == "memberships":
         steps = steps_to(event["kind"], event["recordId"], known)
     else:
         steps = called.steps or None  # a control of a framework that is no longer adopted has no page
     return Title(called.words if called else str(called_so), steps, known.get("userId") or "")
+
+
+def _link_title(event: Mapping[str, Any], named: Named) -> Title:
+    """What a link leads from and to, and the page of the first."""
+    ends = [named.get((kind, row_id or "")) for kind, row_id in ends_in([event])]
+    start, end = ends if len(ends) == 2 else (None, None)
+    if start is None or end is None:
+        return Title("", None, "")
+    relation = relation_words(str(_known(event).get("relation"))).lower()
+    return Title(text("link.between", start=start.words, relation=relation, end=end.words), start.steps or None, "")
 
 
 def _field(kind: str, name: str, before: Any, after: Any, named: Named) -> Field:

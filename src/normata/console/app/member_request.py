@@ -13,7 +13,9 @@ from normata.core.http.roles import AUDITOR, Role, role_suffices
 from normata.errors import InsufficientRole, NotFound
 from normata.identity.sessions.sessions import SignedInMembership, Visitor
 
-NOTES = frozenset({"done", "undo", "restored", "assessed", "changed", "many", "proof"})  # of what was just done
+NOTES = frozenset(
+    {"done", "undo", "restored", "assessed", "changed", "unlinked", "many", "proof"}
+)  # of what was just done
 _OF_ONE_DAY = frozenset({PARAMETER, "page", "cursor", "open", "selected"})  # what an address has of one day alone
 
 

@@ -44,6 +44,11 @@ def changed_notice(page_request: OrganizationRequest, kind: str, change_id: str,
     return {"changed": values[0], "many": values[1], "done": done, "proof": proof_of(page_request, "changed", values)}
 
 
+def unlinked_notice(page_request: OrganizationRequest, link: str) -> Query:
+    """The parameters of the note after a link was removed; ``link`` is what makes it again."""
+    return {"unlinked": link, "proof": proof_of(page_request, "unlinked", [link])}
+
+
 def note_of(page_request: OrganizationRequest) -> UndoNote | None:
     """The note that the address has, if a page of this session put it there; null for none."""
     count, done = page_request.query.get("many", ""), page_request.query.get("done", "")
@@ -55,4 +60,7 @@ def note_of(page_request: OrganizationRequest) -> UndoNote | None:
         kind, _, change_id = changed.partition(":")
         words = text(f"app.done.{done}") if done else counted("record.note.changed", int(count))
         return UndoNote(words, ("change", kind), ("changed", change_id))
+    unlinked = page_request.query.get("unlinked", "")
+    if unlinked and is_proved(page_request, "unlinked", [unlinked]):
+        return UndoNote(text("app.done.unlinked"), ("links",), ("unlinked", unlinked))
     return None

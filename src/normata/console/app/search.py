@@ -20,8 +20,11 @@ from normata.console.pages import HEADERS
 from normata.console.texts import has_text, text
 from normata.core.http.roles import Role
 from normata.core.schema.text import fold
+from normata.frameworks.model import Control
+from normata.identity.model import Membership
 from normata.records.archive.queries import KINDS
 
+ANYTHING = "anything"  # the kind of what can be linked: records of all kinds, controls and members
 _MOST = 8  # of each group
 _MOST_NAMES = 20  # to choose from
 _MOST_DIGITS = 4  # that may have dots between them
@@ -64,8 +67,29 @@ async def find(page_request: OrganizationRequest) -> Response:
     return page_request.page("app/find.html", wanted=wanted, kind=kind, groups=groups)
 
 
+async def anything(page_request: OrganizationRequest, wanted: str) -> list[SearchResult]:
+    """What can be linked that a text finds, each with its kind and id as one value; controls come first."""
+    controls = await _names(page_request, Control.array, wanted)
+    records, people = await page_request.ask(
+        ApiQuery("searchRecords", {"search": wanted, "limit": str(_MOST_NAMES)}),
+        ApiQuery("listNames", {"kind": "people", "search": wanted, "limit": str(_MOST)}),
+    )
+    return [
+        *(
+            one._replace(note=text("find.control"), id=f"{Control.array}:{one.id}")
+            for _, found in controls
+            for one in found[:_MOST]
+        ),
+        *(_record(page_request, one)._replace(id=f"{one['kind']}:{one['id']}") for one in records["items"]),
+        *(_member(page_request, one)._replace(id=f"{Membership.array}:{one['id']}") for one in people["items"]),
+    ]
+
+
 async def _names(page_request: OrganizationRequest, kind: str, wanted: str) -> Groups:
     """What can be chosen of a kind: live rows with these words in their names, or with such an identifier."""
+    if kind == ANYTHING:
+        found_things = await anything(page_request, wanted)
+        return [(text("find.results"), found_things)] if found_things else []
     query = {"kind": kind, "limit": str(_MOST_NAMES)}
     spelled = _spelled_out(wanted) if kind in ("controls", "controlCoverages") else []
     answers = await page_request.ask(*(ApiQuery("listNames", {**query, "search": one}) for one in (*spelled, wanted)))

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.event_lines import UNSHOWN
+from normata.console.app.links import ends_in, happenings, links_of, links_query
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import (
     Kind,
@@ -77,10 +78,11 @@ async def show_one(page_request: OrganizationRequest) -> Response:
     kind, record_id = kind_of(page_request), page_request.param("id")
     referring = referring_to(kind.path)
     undo_queries = UndoQueries(page_request)
-    record, history, archive, *others = await page_request.ask(
+    record, history, archive, links, *others = await page_request.ask(
         ApiQuery(getting(kind), id=record_id),
         ApiQuery(remembering(kind), {"limit": _MAX_HISTORY}, record_id),
         ApiQuery("listArchive", {"kind": kind.path, "recordId": record_id, "limit": "5"}),
+        links_query(kind.path, record_id),
         *(
             ApiQuery(listing(one), {field.name: record_id, "archived": "include", "limit": _MAX_REFERRERS})
             for one, field in referring
@@ -91,6 +93,8 @@ async def show_one(page_request: OrganizationRequest) -> Response:
     filled = [field for field in fields if _has(record, field)]
     texts = [field for field in filled if field.sort in _LONG]
     events = await _events(kind, history["items"])
+    named = [*_named(record, fields, events), *ends_in(history["items"])]
+    names = await names_of(page_request, named)
     return page_request.page(
         "app/record.html",
         kind=kind_names(kind),
@@ -107,7 +111,9 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         written=await _written({field.name: record[field.name] for field in texts}),
         empty=[label(field) for field in fields if not _has(record, field) and not is_seldom(field)],
         label=label,
-        names=await names_of(page_request, _named(record, fields, events)),
+        names=names,
+        links=links_of(kind.path, record_id, links),
+        happenings=happenings(kind.path, record_id, history["items"], names),
         archived=next(iter(archive["items"]), None),
         referrers=[
             Referrers(kind_names(one), field.name, label(field), page, title_of(one).name)
@@ -181,8 +187,8 @@ def _as_text(value: Any) -> str:
 
 
 def _changes(kind: Kind, event: Mapping[str, Any]) -> Iterator[Change]:
-    """The changes of an event; none if it created the record."""
-    if event["before"] is None or event["after"] is None:
+    """The changes of an event; none if it created the record, or is about a link."""
+    if event["before"] is None or event["after"] is None or event["kind"] != kind.path:
         return
     for field in fields_of(kind):
         if field.name in event["after"] and field.name not in _NOT_SHOWN:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from normata.console.app.links import Links, links_of, links_query
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.forms import Entry, Started, entry_of, started_with
 from normata.console.app.records.kinds import Kind
@@ -37,6 +38,7 @@ class Panel(NamedTuple):
     quick: Sequence[Entry]
     choices: Mapping[str, Choice]
     started: Started
+    links: Links
 
 
 async def panel_of(
@@ -78,6 +80,7 @@ async def panel_of(
             {},
         ),
         started=started_with(record, quick, zone),
+        links=links_of(kind.path, record["id"], await page_request.ask_one(links_query(kind.path, record["id"]))),
     )
 
 
