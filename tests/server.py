@@ -58,7 +58,8 @@ def serving(
     In the values of settings ``{port}`` is the port that it listens on.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
-    environment |= {"NORMATA_EVENT_KEY": os.environ.get("NORMATA_EVENT_KEY", ""), "NORMATA_ENV_FILE": ""}
+    environment |= {name: os.environ.get(name, "") for name in ("NORMATA_EVENT_KEY", "NORMATA_FILES_URL")}
+    environment |= {"NORMATA_ENV_FILE": ""}
     output = subprocess.DEVNULL if log is None else log.open("wb")
     with reserved_port() as port:
         environment |= {name: value.replace("{port}", str(port)) for name, value in settings.items()}

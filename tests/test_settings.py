@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from normata.environment import SECRETS
 from normata.errors import BadSetting
-from normata.settings import SECRETS, Settings
+from normata.settings import Settings
 
 OTHER = {
     "database_url": "sqlite:////srv/normata.db",
@@ -27,6 +28,9 @@ OTHER = {
     "smtp_url": "smtps://user:password@mail.example.org:465",
     "mail_from": "Normata <normata@example.org>",
     "max_body_bytes": "4096",
+    "files_url": "file:///var/lib/normata/files",
+    "max_file_bytes": "1000",
+    "files_quota": "0",
     "body_timeout": "2.5",
     "body_deadline": "60.0",
     "body_rate": "1024",
@@ -127,6 +131,11 @@ def test_it_listens_on_loopback_unless_told_otherwise() -> None:
         ("mail_from", "a@example.org, b@example.org"),
         ("sign_in_limit", "-1"),
         ("max_body_bytes", "1"),
+        ("files_url", "/var/lib/files"),
+        ("files_url", "file://host/files"),
+        ("files_url", "s3://bucket"),
+        ("max_file_bytes", "0"),
+        ("files_quota", "-1"),
         ("body_timeout", "0"),
         ("body_deadline", "0"),
         ("body_rate", "0"),

@@ -28,6 +28,7 @@ from normata.records.base import Restorable
 from normata.records.kinds import Task
 from normata.tables import Table
 from normata.wiring import changes_of
+from tests.files.rows import file_row
 from tests.links.rows import link_row
 from tests.soa_versions.rows import version_rows
 from tests.views.rows import view_row
@@ -95,6 +96,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
             *version_rows(ALPHA, "fw-own", "member-owner"),
             *version_rows(BETA, "fw-foreign", RESPONSIBLE[BETA]),
         ],
+        "files": [file_row(ALPHA), file_row(BETA)],
         "notifications": [_notification(number) for number in range(12)] + _other_notifications(),
         **{kind.path: _records(kind) for kind in Restorable.kinds},
         "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2)],

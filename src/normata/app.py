@@ -48,6 +48,8 @@ from normata.errors import Unavailable
 from normata.events.backlog import unsealed
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
+from normata.files.expiry import cleaning
+from normata.files.store import FileStore
 from normata.identity.last_use import LastUse, SessionUse
 from normata.identity.mail import Mailer
 from normata.identity.operators import require_operator
@@ -101,6 +103,7 @@ def create_app(settings: Settings | None = None) -> Service:
     signer = Signer(settings.event_key_file)
     token_use, session_use = LastUse(database), SessionUse(database)
     sealer = Sealer(database, signer, metrics.sealing_failed)
+    store = FileStore(settings.files_folder)
     mailer = Mailer(settings.smtp_url, settings.mail_from, metrics.mailed)
     processes = _read_processes(settings, metrics)
     if tracing is not None:
@@ -123,12 +126,12 @@ def create_app(settings: Settings | None = None) -> Service:
         long_reads=long_reads,
         reads=Reads(database, long_reads, processes, settings.read_timeout, settings.long_read_process_after),
         processes=processes,
-        means=Means(settings, signer, token_use, session_use, mailer),
+        means=Means(settings, signer, token_use, session_use, mailer, store),
     )
 
     for one in FORGOTTEN:
         metrics.forgotten(one.name, 0)  # rates need a first value of each
-    types = (*job_types(), retention(settings, metrics.forgotten))
+    types = (*job_types(), retention(settings, metrics.forgotten), cleaning(store))
     runner = JobRunner(database, services.changes, types, NEXT_ORGANIZATIONS, count=metrics.job)
 
     @asynccontextmanager

@@ -129,6 +129,12 @@ class WrongState(DomainError):
         self.allowed = tuple(allowed)
 
 
+class QuotaExceeded(DomainError):
+    """The organization has no room for the file: its files would be larger together than the service allows."""
+
+    message = "The organization has no room for the file: its files would be larger together than the service allows."
+
+
 class FilesErased(DomainError):
     """Its files were erased with a person whom they named; their hashes and events remain."""
 
@@ -228,9 +234,18 @@ class BadSetting(CommandError):
 
 # Why the database is not available: no server answers, no server is confirmed as the primary, too many requests wait,
 # another transaction holds the lock, a statement or a read takes too long, the process that read has died, the disk is
-# full, the service is stopping, or the schema has another version.
+# full, the service is stopping, the schema has another version, or files cannot be stored or read.
 UnavailableReason = Literal[
-    "unreachable", "unconfirmed", "crowded", "locked", "slow", "lost", "full", "ending", "schema"
+    "unreachable",
+    "unconfirmed",
+    "crowded",
+    "locked",
+    "slow",
+    "lost",
+    "full",
+    "ending",
+    "schema",
+    "storage",
 ]
 
 

@@ -16,6 +16,7 @@ from normata.coverage import explanation_operations as explanation
 from normata.events import operations as events
 from normata.events import record_undo, undo
 from normata.events.sealing import SEALING_WRITES
+from normata.files import operations as files
 from normata.frameworks import operations as frameworks
 from normata.history import operations as history
 from normata.history.reading import of_then
@@ -72,6 +73,7 @@ _DECLARED: tuple[Operation, ...] = (
     record_undo.OPERATION,
     *links.OPERATIONS,
     *names.OPERATIONS,
+    *files.OPERATIONS,
     *views.OPERATIONS,
     *tokens.OPERATIONS,
     *me.OPERATIONS,

@@ -9,56 +9,17 @@ from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
-from normata.errors import BadSetting
-
-# Settings that may contain a secret. A file can contain it as well: `NORMATA_<name>_FILE` is its path.
-SECRETS = ("database_url", "smtp_url", "oidc_client_secret")
-_LARGEST_SECRET = 65_536  # bytes
-
-
-class _Environment(EnvSettingsSource):
-    """Environment variables, and the files that ``…_FILE`` variables name."""
-
-    @override
-    def __call__(self) -> dict[str, Any]:
-        values = super().__call__()
-        for name in self.settings_cls.model_fields:
-            variable = f"NORMATA_{name.upper()}"
-            path = self.env_vars.get(f"{variable.lower()}_file")
-            if not path:
-                continue
-            if name not in SECRETS:
-                allowed = ", ".join(f"NORMATA_{name.upper()}" for name in SECRETS)
-                raise BadSetting(f"{variable}_FILE is no setting: only {allowed} can be in files")
-            if name in values:
-                raise BadSetting(f"{variable} and {variable}_FILE are both set: remove one of them")
-            values[name] = _secret(f"{variable}_FILE", Path(path))
-        return values
-
-
-def _secret(variable: str, path: Path) -> str:
-    """The content of a file, without the line end. Raises BadSetting, whose message does not contain the secret."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_SECRET + 1)
-        value = content.decode("utf-8").removesuffix("\n").removesuffix("\r")
-    except OSError as error:
-        raise BadSetting(f"{variable}: {path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise BadSetting(f"{variable}: {path} is not in UTF-8") from None
-    if not value or len(content) > _LARGEST_SECRET or re.search(r"[\r\n\0]", value):
-        raise BadSetting(f"{variable}: {path} must have one line, and nothing else")
-    return value
+from normata.environment import Environment
 
 
 class Settings(BaseSettings):
     """The settings, from environment variables that start with ``NORMATA_``; ``docs/operations.md`` lists them all.
 
-    A secret can also be in a file that a variable names, see :data:`SECRETS`. Raises BadSetting if a file cannot be
-    read, and pydantic's ValidationError for a value that is not allowed.
+    A secret can also be in a file that a variable names, see :mod:`normata.environment`. Raises BadSetting if a file
+    cannot be read, and pydantic's ValidationError for a value that is not allowed.
     """
 
     model_config = SettingsConfigDict(env_prefix="NORMATA_", extra="ignore", frozen=True)
@@ -69,7 +30,7 @@ class Settings(BaseSettings):
         cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, *others: Any, **named: Any
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         del others, named
-        return init_settings, _Environment(settings_cls)
+        return init_settings, Environment(settings_cls)
 
     database_url: str = Field(
         default="sqlite:///normata.db",
@@ -142,6 +103,25 @@ class Settings(BaseSettings):
         le=16_777_216,
         description="The maximum size of a request body in bytes, unless the operation accepts a larger one. A larger"
         " one is answered with 413.",
+    )
+    files_url: str = Field(
+        default="",
+        description="Where uploaded files are: a folder, as `file:///var/lib/normata/files`. It is created if it does"
+        " not exist. Empty: next to the SQLite file (`normata.db.files`), else `normata.files` in the working"
+        " directory.",
+    )
+    max_file_bytes: int = Field(
+        default=104_857_600,
+        ge=1,
+        le=1_099_511_627_776,
+        description="The maximum size of an uploaded file in bytes. A larger one is answered with 413.",
+    )
+    files_quota: int = Field(
+        default=10_737_418_240,
+        ge=0,
+        le=2**53 - 1,
+        description="The maximum size of all files of an organization together, in bytes. What would exceed it is"
+        " answered with 409. 0 means no limit.",
     )
     body_timeout: float = Field(
         default=10.0,
@@ -345,6 +325,14 @@ class Settings(BaseSettings):
                 ) from None
         return ",".join(networks)
 
+    @field_validator("files_url")
+    @classmethod
+    def _is_folder(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if value and (parts.scheme != "file" or parts.netloc or not parts.path.strip("/") or "%" in value):
+            raise ValueError("must be a folder like file:///var/lib/normata/files")
+        return value
+
     @field_validator("allowed_hosts")
     @classmethod
     def _are_hosts(cls, value: str) -> str:
@@ -373,9 +361,18 @@ class Settings(BaseSettings):
         """The path of the key file: ``event_key``, or its default."""
         if self.event_key:
             return Path(self.event_key)
+        return self._beside_database("event-key")
+
+    @property
+    def files_folder(self) -> Path:
+        """The folder of uploaded files: ``files_url``, or its default."""
+        return Path(urlsplit(self.files_url).path) if self.files_url else self._beside_database("files")
+
+    def _beside_database(self, ending: str) -> Path:
+        """A path next to the SQLite file, or in the working directory."""
         backend, _, path = self.database_url.partition(":///")
         is_file = backend.startswith("sqlite") and path
-        return Path(f"{path.partition('?')[0]}.event-key" if is_file else "normata.event-key")
+        return Path(f"{path.partition('?')[0]}.{ending}" if is_file else f"normata.{ending}")
 
 
 def _parts(url: str) -> SplitResult | None:

@@ -10,19 +10,21 @@ from normata.core.changes.revisions import AdvanceRevisions
 from normata.core.changes.unit_of_work import Changes, Shown, Subscriber, UnitOfWork
 from normata.core.db.database import Database
 from normata.events.recording import RecordEvents
+from normata.files.attaching import NoteAttached
 from normata.notifications.model import Notification
 from normata.notifications.subscriber import RULES, NotifyMembers
 
-SUBSCRIBERS: tuple[Subscriber, ...] = (RecordEvents(), NotifyMembers(RULES), AdvanceRevisions())
+SUBSCRIBERS: tuple[Subscriber, ...] = (RecordEvents(), NoteAttached(), NotifyMembers(RULES), AdvanceRevisions())
 
 
 def job_types() -> tuple[JobType, ...]:
     """The jobs of the service. Commands do not need what these import."""
     from normata.coverage.lapses import LAPSES  # noqa: PLC0415
+    from normata.files.expiry import UNATTACHED_FILES  # noqa: PLC0415
     from normata.identity.members.expiry import EXPIRIES  # noqa: PLC0415
     from normata.notifications.reminders import REMINDERS  # noqa: PLC0415
 
-    return REMINDERS, LAPSES, EXPIRIES
+    return REMINDERS, LAPSES, EXPIRIES, UNATTACHED_FILES
 
 
 def changes_of(database: Database) -> Changes:

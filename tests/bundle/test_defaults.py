@@ -24,6 +24,7 @@ from normata.records.base import Restorable
 from normata.records.kinds import Label, Policy, RecordCategory, Task, Vendor
 from tests import mostly_sqlite, world
 from tests.databases import change, on_both, tamper
+from tests.files.rows import file_row
 from tests.links.rows import bare_row
 from tests.soa_versions.rows import version_row
 from tests.world import ALPHA, BETA, EARLIER
@@ -60,13 +61,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
         "targetControlId": "moon.A.8",
         "matchLevel": "FULL",
     },
-    "controlWordings": {
-        "id": "new",
-        "controlId": "sun.A.8",
-        "identifier": "A.8",
-        "name": "Old",
-        "replacedAt": "2026-05-06T07:08:09.100Z",
-    },
+    "controlWordings": {"id": "new", "controlId": "sun.A.8", "identifier": "A.8", "name": "Old", "replacedAt": EARLIER},
     "baselines": {"id": "new", "frameworkId": "fw-sun", "name": "New"},
     "baselineControls": {"id": "new", "baselineId": "stored", "controlId": "sun.A.8"},
     "mappingDocuments": {"id": "new", "document": "urn:new", "name": "New"},
@@ -75,6 +70,10 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "controlCoverages": {"id": "new", "organizationId": ALPHA, "controlId": "sun.A.8"},
     "notifications": {"id": "new", "organizationId": ALPHA, "userId": "user-editor"},
     "soaVersions": version_row(ALPHA, "fw-sun", "member-owner") | {"id": "new"},
+    "files": {
+        name: value for name, value in file_row(ALPHA).items() if name not in ("userId", "createdAt", "attachedAt")
+    }
+    | {"id": "new"},
     "savedViews": {"id": "new", "organizationId": ALPHA, "userId": "user-editor", "kind": "tasks", "name": "Mine"},
     "links": bare_row("new", ALPHA),
     "accessTokens": {"id": "new", "userId": "user-editor", "digest": "0" * 64, "scope": "read"},
@@ -104,6 +103,7 @@ OPTIONAL_ELSEWHERE = {
     },
     "controls": {"parentId", "purpose", "description"},
     "soaVersions": {"approvedAt", "erasedAt", "pdfFile", "pdfSha256", "scope", "supersededAt"},
+    "files": {"userId", "attachedAt"},
     "links": {"note", "removedAt"},
     "controlWordings": {"description", "version", "validFrom", "staleSince"},
     "baselines": {"organizationId", "version", "description"},

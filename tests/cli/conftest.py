@@ -24,12 +24,13 @@ def commands() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory: empty, with nothing in the environment that Normata would read."""
+def folder(tmp_path: Path, file_store: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: empty, with nothing in the environment that Normata would read but where files are."""
     for name in list(os.environ):
         if name.startswith("NORMATA_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("NORMATA_ENV_FILE", "")  # not that of an installation on this machine
+    monkeypatch.setenv("NORMATA_FILES_URL", f"file://{file_store}")
     monkeypatch.setenv("COLUMNS", "160")
     folder = tmp_path / "work"
     folder.mkdir()

@@ -168,7 +168,7 @@ def test_what_a_busy_service_had_not_sealed_is_pending_and_sealed_by_the_restore
         [leaf] = stored.rows(opened, EventLeaf)
         assert leaf["event_id"] == event["id"]
     assert "pending" not in normata("check").out
-    assert {file.name for file in folder.iterdir()} == {"backup.db"}
+    assert {file.name for file in folder.iterdir()} == {"backup.db", "backup.db.files"}
 
 
 def test_a_backup_is_put_where_there_is_nothing(normata: Run, path: Path) -> None:
@@ -268,7 +268,7 @@ def test_the_public_half_of_the_key_goes_along(normata: Run, folder: Path, monke
     assert beside_it.read_text() == keys
     assert mode(beside_it) == 0o600
     assert "PRIVATE" in key.read_text()
-    assert "PRIVATE" not in "".join(file.read_text("latin-1") for file in folder.iterdir())
+    assert "PRIVATE" not in "".join(file.read_text("latin-1") for file in folder.iterdir() if file.is_file())
     normata("load", bundle_file(folder, GAMMA))
     normata("backup", "make", "backup.db", "--force")
     assert "org-gamma" in beside_it.read_text()
@@ -299,12 +299,14 @@ def test_so_many_backups_remain(normata: Run, path: Path, folder: Path, monkeypa
     old = {f"normata-2020010{day}T000000Z.db" for day in range(1, 5)}
     for name in (*others, *old, *(f"{name}.event-keys" for name in old)):
         (backups / name).touch()
+    for name in old:
+        (backups / f"{name}.files" / "folder").mkdir(parents=True)
     done = normata("backup", "make", backups, "--keep", "2")
     assert done.code == 0
     found = {file.name for file in backups.iterdir()} - others
     [new] = {name for name in found if name.endswith(".db")} - old
     remaining = {new, "normata-20200104T000000Z.db"}
-    assert found == remaining | {f"{name}.event-keys" for name in remaining}
+    assert found == remaining | {f"{name}.{more}" for name in remaining for more in ("event-keys", "files")}
     assert others <= {file.name for file in backups.iterdir()}
     assert everything(backups / new) == everything(path)
     assert path.with_name(f"{path.name}.last-backup").exists()

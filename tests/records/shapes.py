@@ -28,7 +28,7 @@ class Shape:
 
     def nullable(self, name: str) -> bool:
         """Whether the field may be null."""
-        return self.fields[name] not in ("enum", "boolean") and name not in _NEVER_NULL
+        return self.fields[name] not in ("enum", "boolean", "files") and name not in _NEVER_NULL
 
 
 def _shape(
@@ -40,6 +40,7 @@ def _shape(
     enums: str = "",
     booleans: str = "",
     anything: str = "",
+    files: str = "",
 ) -> Shape:
     fields = {name: "time" if name.endswith("At") or name in _TIMES else "string" for name in strings.split()}
     for names, kind in (
@@ -48,6 +49,7 @@ def _shape(
         (enums, "enum"),
         (booleans, "boolean"),
         (anything, "any"),
+        (files, "files"),
     ):
         fields |= dict.fromkeys(names.split(), kind)
     return Shape(component, fields)
@@ -153,6 +155,7 @@ SHAPES = {
         " organizationId",
         integers="shortId",
         enums="type",
+        files="fileIds",
     ),
     "vulnerability-classes": _shape(
         "VulnerabilityClass", "id slug name description createdAt updatedAt archivedAt organizationId"
@@ -212,6 +215,8 @@ def full_record(kind: type[Restorable], record_id: str) -> dict[str, Any]:
                 record[name] = True
             case "any":
                 record[name] = CONTENT
+            case "files":
+                record[name] = [f"file-of-{ALPHA}"]
             case _:
                 record[name] = (_REFERENCES | _ADDRESSES).get(name, f" {name} — Größe 50%_'\"\\ été \u2028 😀 ")
     return record | {"id": record_id, "organizationId": ALPHA} | ({"slug": "Größe-50%_\"'"} if "slug" in record else {})

@@ -22,6 +22,7 @@ _SORTS = {
     "enum": {"token"},
     "boolean": {"flag"},
     "any": {"document"},
+    "files": {"files"},
 }
 
 

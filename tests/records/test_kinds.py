@@ -103,6 +103,7 @@ def json_types(sort: str, *, nullable: bool) -> set[str]:
         "time": {"string"},
         "enum": {"string"},
         "number": {"number"},
+        "files": {"array"},
     }.get(sort, {sort})
     return allowed | {"null"} if nullable and sort != "any" else allowed
 

@@ -102,7 +102,7 @@ def assert_type(sort: str, name: str, value: object) -> None:
         case "string":
             assert isinstance(value, str), name
         case _:
-            assert sort == "any"
+            assert sort in ("any", "files")
 
 
 def without(rows: list[Row], row_id: str) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from normata.events.model import AuditEvent
+from normata.files.model import File
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import (
     Control,
@@ -43,6 +44,7 @@ _TABLES: tuple[type[Table], ...] = (
     Notification,
     SavedView,
     SoaVersion,
+    File,
     *Restorable.kinds,
     Link,
     *OPERATORS_OWN,

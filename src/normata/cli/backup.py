@@ -6,6 +6,7 @@ PostgreSQL has tools of its own for this. This is not about archived records, wh
 from __future__ import annotations
 
 import re
+import shutil
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from normata.bundle.loading import Progress
+    from normata.files.store import Place
 
 app = typer.Typer(cls=Group, help="Make a backup of the whole database, or restore one.", no_args_is_help=True)
 
@@ -50,7 +52,8 @@ def make(
 ) -> None:
     """Write a backup of the whole database to a file, and check it. The service can keep running.
 
-    The verifier keys of checkpoints are written to FILE.event-keys. The private key is not part of a backup.
+    The verifier keys of checkpoints are written to FILE.event-keys. The private key is not part of a backup. Uploaded
+    files are copied to the folder FILE.files; with --keep, those that the newest backup has are linked instead.
 
     This is for SQLite. On PostgreSQL, use pg_dump or pg_basebackup.
     """
@@ -69,11 +72,13 @@ def make(
         version = _copy(source, "rw", part, report_progress)
     echo(f"{file}: a backup of {source}, schema {version}, checked")
     _add_keys(file, database)
+    _add_files(file, database, folder if keep is not None else None)
     with suppress(OSError):  # /metrics reads it; without the right to write there it stays as it is
         last_backup(source).touch()
     if keep is not None:
         for old in sorted(one for one in folder.iterdir() if _NUMBERED.fullmatch(one.name))[:-keep]:
             _keys_beside(old).unlink(missing_ok=True)
+            shutil.rmtree(_files_beside(old), ignore_errors=True)
             old.unlink()
             echo(f"{old}: removed")
 
@@ -94,6 +99,44 @@ def _add_keys(backup: Path, url: str | None) -> None:
         return  # nothing has been signed
     with output_files.replacing(_keys_beside(backup), force=True) as part:
         part.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _add_files(backup: Path, url: str | None, folder: Path | None) -> None:
+    """Copy the uploaded files of a backup next to it. One that is missing is a warning."""
+    from normata.files.copying import back_up
+    from normata.files.store import FileStore
+
+    store = FileStore(settings_with(database_url=url).files_folder)
+    others = [] if folder is None else sorted(one for one in folder.glob("normata-*.db") if one != backup)
+    earlier = _files_beside(others[-1]) if others else None
+    for place in back_up(_places(backup), store, _files_beside(backup), earlier):
+        echo(f"warning: {store.root} has no {place.folder}/{place.name}, so it is not in the backup", err=True)
+
+
+def _restore_files(backup: Path, url: str | None) -> None:
+    """Copy the uploaded files of a backup to where the store is."""
+    from normata.files.copying import back_up
+    from normata.files.store import FileStore
+
+    target = settings_with(database_url=url).files_folder
+    for place in back_up(_places(backup), FileStore(_files_beside(backup)), target, None):
+        echo(f"warning: the backup has no {place.folder}/{place.name}", err=True)
+
+
+def _places(backup: Path) -> list[Place]:
+    """Where the store has the files of a backup; none in one of an earlier version."""
+    from normata.files.store import place_of
+
+    with closing(_connect(backup, _mode(backup))) as copied:
+        ours = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'file'"
+        if not copied.execute(ours).fetchone()[0]:
+            return []
+        found = copied.execute("SELECT organization_id, id, sha256 FROM file ORDER BY organization_id, id")
+        return [place_of(*row) for row in found]
+
+
+def _files_beside(backup: Path) -> Path:
+    return Path(f"{backup}.files")
 
 
 def _keys_beside(backup: Path) -> Path:
@@ -125,6 +168,7 @@ def restore(
             raise CommandError(f"{file} was made by a newer version of Normata; upgrade the program")
         with _unused(target):
             output_files.put_in_place(part, target)
+    _restore_files(file, database)
     if version == migrations.head():  # else `normata upgrade` seals them
         _seal(target)
     echo(f"{target}: restored from {file}, schema {version}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Lock
 
 from sqlalchemy import func, or_, select
@@ -23,6 +25,8 @@ from normata.events.keys import Signer
 from normata.events.model import AuditEvent
 from normata.events.seals import Known, Seals, end_of, owners, seals_of
 from normata.events.verified import Verified
+from normata.files.checking import file_faults
+from normata.files.store import FileStore
 from normata.frameworks.model import Control, Framework
 from normata.history.past import Past
 from normata.history.samples import random_moments
@@ -71,8 +75,8 @@ def faults(
     """All faults, a sentence each, found in one transaction.
 
     These are faults that the database itself finds (damage, broken references, wrong policies and grants), wrong stored
-    coverage and counts, events and versions that are not as they were sealed, and jobs that fail repeatedly.
-    ``signer`` has the key of the events. Raises KeyUnusable.
+    coverage and counts, events and versions that are not as they were sealed, and jobs that fail repeatedly. Those of
+    files are found by :func:`look_at_everything` alone. ``signer`` has the key of the events. Raises KeyUnusable.
     """
     yield from database.faults(transaction, Table.metadata, security)
     yield from _coverage_faults(database, transaction, transaction.scalars(_ORGANIZATION_IDS))
@@ -100,6 +104,7 @@ def look_at_everything(database: Database, settings: Settings, signer: Signer, r
         counts = pool.submit(_count_faults_of)
         unsealed = pool.submit(_unsealed_faults_of)
         versions = pool.submit(_version_faults_of)
+        files = pool.submit(_file_faults_of, settings.files_folder)
         # At the end, since seals must be checked one after the other.
         seals = database.read_now(lambda transaction: _seals(transaction, {}, report))
         for one in seals:
@@ -109,7 +114,9 @@ def look_at_everything(database: Database, settings: Settings, signer: Signer, r
         found = database.read_now(lambda transaction: list(log_faults(transaction, seals, contents, signer)))
         jobs = database.read_now(lambda transaction: list(_job_faults(transaction)))
         return Findings(
-            [*before, *found, *unsealed.result(), *versions.result(), *jobs], seals, sum(one.end for one in seals)
+            [*before, *found, *unsealed.result(), *versions.result(), *files.result(), *jobs],
+            seals,
+            sum(one.end for one in seals),
         )
 
 
@@ -239,6 +246,10 @@ def _unsealed_faults_of(_database: Database, transaction: Transaction) -> list[s
 
 def _version_faults_of(_database: Database, transaction: Transaction) -> list[str]:
     return list(version_faults(transaction))
+
+
+def _file_faults_of(_database: Database, transaction: Transaction, folder: Path) -> list[str]:
+    return list(file_faults(transaction, FileStore(folder), time.time()))
 
 
 def _contents_of(_database: Database, transaction: Transaction, part: Part) -> Contents:

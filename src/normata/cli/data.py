@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -21,49 +21,87 @@ from normata.cli.shared import (
     opened,
     print_row_counts,
     progress,
+    settings_with,
 )
 from normata.core.log import visible
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
 
+    from normata.core.changes.unit_of_work import UnitOfWork
     from normata.core.db.transaction import Transaction
 
 
-def load(files: FilesArgument, database: DatabaseOption = None) -> None:
+def load(
+    files: FilesArgument,
+    bytes_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--files",
+            metavar="FOLDER",
+            help="The folder with uploaded files that `normata dump --files` has written.",
+            show_default=False,
+        ),
+    ] = None,
+    database: DatabaseOption = None,
+) -> None:
     """Load bundles: insert or update all their rows by id, or change nothing and print every fault.
 
     Load a file of `normata dump --all` alone, into an empty database. Every row is then as it was.
     """
     from normata.bundle import instance, loading, reading
     from normata.core.changes.source import FaultyInput
+    from normata.files import copying
+    from normata.files.model import File
+    from normata.files.store import FileStore
 
     whole = next((file for file in files if instance.has_everything(file)), None)
     if whole is not None:
         if len(files) > 1:
             fail(f"{whole} is a dump of everything, so it must be loaded alone")
-        _load_everything(whole, database)
+        _load_everything(whole, bytes_from, database)
         return
     with many_objects(), progress() as report_progress:
         rows, faults = reading.read_all(files)
         if faults and not rows:
             raise FaultyInput(faults)  # before a database is opened, which may not exist
-        row_counts = changed(
-            database, lambda unit: loading.load(unit, rows, report_progress, faults=faults), create=True
-        )
+
+        def work(unit: UnitOfWork) -> tuple[Any, int]:
+            counts = loading.load(unit, rows, report_progress, faults=faults)
+            return counts, copying.read_from(bytes_from, unit, uploaded, store)
+
+        uploaded = [str(row.values["id"]) for row in rows if row.array == File.array and "id" in row.values]
+        store = FileStore(settings_with(database_url=database).files_folder)
+        row_counts, missing = changed(database, work, create=True)
     print_row_counts(row_counts)
+    _warn_of(missing)
 
 
-def _load_everything(file: Path, url: str | None) -> None:
+def _warn_of(missing: int) -> None:
+    if missing:
+        many = "files are" if missing > 1 else "file is"
+        echo(f"warning: the bytes of {missing} uploaded {many} not here; load with --files to get them", err=True)
+
+
+def _load_everything(file: Path, bytes_from: Path | None, url: str | None) -> None:
     from normata.bundle import instance
     from normata.events.sealing import seal_all_now
+    from normata.files import copying
+    from normata.files.store import FileStore
 
     with many_objects(), progress() as report_progress, opened(url, create=True) as target:
-        counts = target.write_now(lambda transaction: instance.load_everything(transaction, file, report_progress))
+        store = FileStore(settings_with(database_url=url).files_folder)
+
+        def work(transaction: Transaction) -> tuple[dict[str, int], int]:
+            loaded = instance.load_everything(transaction, file, report_progress)
+            return loaded, copying.read_from(bytes_from, transaction, None, store)
+
+        counts, missing = target.write_now(work)
         for reason in seal_all_now(target):
             echo(f"warning: {reason}", err=True)
     for line in instance.rows_of(counts):
         echo(line)
+    _warn_of(missing)
     echo("the key of the events is not in the dump: copy its file to the path of NORMATA_EVENT_KEY", err=True)
 
 
@@ -72,6 +110,7 @@ def dump(
         str | None,
         typer.Argument(metavar="[ORG]", help="The organization, by id or slug. Not needed if there is only one."),
     ] = None,
+    *,
     everything: Annotated[
         bool, typer.Option("--all", help="Write every row of every table, including passwords, sessions and events.")
     ] = False,
@@ -81,12 +120,23 @@ def dump(
             help="The file to write, readable only by its owner. Default: standard output.", show_default=False
         ),
     ] = None,
+    bytes_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--files",
+            metavar="FOLDER",
+            help="Write uploaded files to this folder, each with its SHA-256 as its name.",
+            show_default=False,
+        ),
+    ] = None,
     force: ForceOption = False,
     database: DatabaseOption = None,
 ) -> None:
     """Write an organization, or the whole database, as a bundle that can be loaded into an empty database."""
     from normata.bundle.dumping import dump as write_bundle
     from normata.bundle.instance import dump_everything
+    from normata.files import copying
+    from normata.files.store import FileStore
     from normata.identity.organization_lookup import find
 
     if everything and organization is not None:
@@ -101,6 +151,9 @@ def dump(
                     dump_everything(transaction, file)
                 else:
                     write_bundle(transaction, organization_id, file)
+            if bytes_to is not None:
+                store = FileStore(settings_with(database_url=database).files_folder)
+                copying.write_to(bytes_to, transaction, store, organization_id)
 
         source.read_now(work)
 

@@ -177,6 +177,14 @@ def is_moment(value: object) -> bool:
     return isinstance(value, str) and _MOMENT.fullmatch(value) is not None
 
 
+def as_bytes(size: int) -> str:
+    """A number of bytes in words: ``184.3 kB``."""
+    if size < 1_000:
+        return f"{size} B"
+    power = min(len(f"{size}") - 1, 14) // 3
+    return f"{size / 1_000**power:.1f} {(' ', 'kB', 'MB', 'GB', 'TB')[power]}"
+
+
 def thousands(number: float) -> str:
     """A number with separators of thousands."""
     return f"{number:,}"
@@ -219,6 +227,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "action_words": action_words,
     "wire_words": wire_words,
     "kind_word": kind_word,
+    "bytes": as_bytes,
     "thousands": thousands,
     "percent": percent,
     "segment": segment,

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Mapped
 
-from normata.core.schema.fields import Identifier, Name, ShortId, ShortText, Slug, Text, Timestamp, Token, WebAddress
-from normata.core.schema.table import due, known, refers_to, written_as
+from normata.core.schema.fields import (
+    FileIds,
+    Identifier,
+    Name,
+    ShortId,
+    ShortText,
+    Slug,
+    Text,
+    Timestamp,
+    Token,
+    WebAddress,
+)
+from normata.core.schema.table import due, known, lists, refers_to, written_as
 from normata.records import kinds as _others  # noqa: F401 - so that they come first
 from normata.records.base import Maintained
 
@@ -31,6 +42,7 @@ class Evidence(Maintained):
     collected_by_id: Mapped[Identifier | None] = refers_to("membership")
     owner_id: Mapped[Identifier | None] = refers_to("membership")
     valid_until: Mapped[Timestamp | None] = due()
+    file_ids: Mapped[FileIds] = lists("file")
 
     @classmethod
     def words(cls) -> str:

@@ -68,7 +68,7 @@ def made_by_the_service(kind: type[Restorable]) -> list[str]:
 
 
 def _as_sent(column: Column[Any], record: Example) -> Any:
-    value = record.get(to_camel(column.name))
+    value = record.get(to_camel(column.name), [] if "lists" in column.info else None)
     return parse_timestamp(value) if value is not None and isinstance(column.type, UtcTimestamp) else value
 
 

@@ -17,8 +17,10 @@ from normata.records.base import Restorable, filter_columns, is_id
 from normata.records.writing import writable
 
 # A `token` is a value of an open enum, a `reference` the id of a row, a `foreign` an id in another system, a `text` a
-# short text, and a `prose` a long one.
-Sort = Literal["text", "prose", "token", "flag", "moment", "count", "number", "document", "reference", "foreign"]
+# short text, and a `prose` a long one; `files` is a list of files.
+Sort = Literal[
+    "text", "prose", "token", "flag", "moment", "count", "number", "document", "reference", "foreign", "files"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,11 @@ class Field:
     is_filter: bool
     may_be_null: bool
     has_time: bool
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether people can fill it in, in a form. Files are attached beside it."""
+        return self.is_writable and self.sort != "files"
 
     def is_open(self, record: Mapping[str, Any]) -> bool:
         """Whether the due date of a record is still open."""
@@ -88,10 +95,10 @@ def _field(kind: type[Restorable], column: Column[Any]) -> Field:
 
 
 def _sort(column: Column[Any]) -> Sort:
-    if "refers_to" in column.info:
-        return "reference"
-    if "known" in column.info:
-        return "token"
+    declared: tuple[tuple[str, Sort], ...] = (("refers_to", "reference"), ("lists", "files"), ("known", "token"))
+    for name, sort in declared:
+        if name in column.info:
+            return sort
     if is_id(column):
         return "foreign"
     by_type: tuple[tuple[type[Any], Sort], ...] = (

@@ -2,7 +2,7 @@
 
 The rules:
 
-- What has a query about an organization takes it as ``organizationId``.
+- What has a query about an organization takes it as ``organizationId``, and of other required parameters an example.
 - An ``{id}`` in the path names a row of the table that the operation is ``about``, of that organization. Of a record it
   is the archived one where the operation can answer that a record is not archived, and else the live one. Of any other
   table it is the first row that the world has of the organization, also by its framework, else the first that is
@@ -158,9 +158,21 @@ def sample(
     path = operation.path
     if names:
         path = path.replace("{id}", quote(row_id or _row_id(operation, organization_id, user), safe=""))
-    query = {"organizationId": organization_id} if takes_query(operation) else {}
+    query = {"organizationId": organization_id} | _required(operation) if takes_query(operation) else {}
     body = _body(operation, organization_id) if isinstance(operation, ChangeOperation) else None
     return Sample(operation, path, query, body)
+
+
+def _required(operation: Operation) -> dict[str, str]:
+    """The other parameters that a request must have, as their examples have them."""
+    query = operation.query if isinstance(operation, ReadOperation | ChangeOperation) else None
+    found = {}
+    for name, one in query.model_fields.items() if query is not None else ():
+        if one.is_required() and name != "organization_id":
+            if not one.examples:
+                _fail(operation, f"its query requires {name}, which has no example")
+            found[one.alias or name] = str(one.examples[0])
+    return found
 
 
 def enough(operation: Operation) -> str:

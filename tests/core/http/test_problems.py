@@ -90,6 +90,19 @@ def undone(service: Served) -> Response:
     return [service.client.post("/controls/coverage/undo/", json=body, headers=headers) for _ in range(2)][-1]
 
 
+def upload_beyond_the_quota(service: Served) -> Response:
+    """The answer to an upload where the organization's files have all the room that there is."""
+    with served(service.url, files_quota=1) as other:
+        query = {"organizationId": ALPHA, "name": "a"}
+        return other.client.post("/files/", params=query, content=b"a", headers=other.bearer("editor"))
+
+
+def past_the_end_of_a_file(service: Served) -> Response:
+    """The answer to a request for bytes that a file does not have."""
+    headers = service.bearer("viewer") | {"Range": "bytes=1000-"}
+    return service.client.get(f"/files/file-of-{ALPHA}/content/", params={"organizationId": ALPHA}, headers=headers)
+
+
 def importing(service: Served) -> Response:
     """The answer where the organization has an import in progress."""
     headers = service.bearer("admin") | {"Content-Type": "text/csv"}
@@ -197,6 +210,8 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
             service, "POST", "/invitations/", organizationId=ALPHA, email="viewer@alpha.example", role="viewer"
         ),
     ),
+    "quota exceeded": (409, "quota_exceeded", upload_beyond_the_quota),
+    "none of the bytes": (416, "range_not_satisfiable", past_the_end_of_a_file),
     "has responsibilities": (
         409,
         "has_responsibilities",

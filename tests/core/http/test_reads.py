@@ -67,7 +67,9 @@ def test_every_read_is_the_same_elsewhere(
         in_processes(shared, elsewhere, patched)
         patched.setattr(shared.app.services.pages, "find", lambda *_: None)
         answer = wanted.send(shared.client, headers)
-    assert elsewhere.questions == 1
+    assert elsewhere.questions == (
+        0 if getattr(operation, "sends_file", False) else 1
+    )  # the bytes of a file are not read there
     assert (answer.status_code, answer.json()) == (here.status_code, here.json())
 
 

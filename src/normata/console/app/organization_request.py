@@ -47,6 +47,7 @@ from normata.core.db.types import now
 from normata.core.http.caller import Caller
 from normata.core.http.change_endpoint import change, preview
 from normata.core.http.content import Content
+from normata.core.http.file_answer import FileAnswer, FileResponse
 from normata.core.http.long_dry_runs import UnreadBody
 from normata.core.http.operation import ChangeOperation, ReadOperation
 from normata.core.http.problems import FieldFault, InvalidRequest, PreconditionFailed
@@ -324,6 +325,15 @@ class OrganizationRequest(MemberRequest):
         remaining = {"content-type", "content-disposition"}
         headers = {name.decode(): value.decode("latin-1") for name, value in made.headers if name.decode() in remaining}
         return Response(made.body, headers={**HEADERS, **headers})
+
+    async def sent_file(self, operation_id: str, row_id: str) -> Response:
+        """An uploaded file, as the operation sends it. Raises the errors of the operation."""
+        ((operation, request),) = self._requests([ApiQuery(operation_id, id=row_id)])
+        scope = TenantScope(readable=(self.membership.organization_id,))
+        found: FileAnswer = await self.console.services.database.read(
+            lambda transaction: operation.answer_to(transaction, request), scope
+        )
+        return FileResponse(found, self.context.headers)
 
     def go(self, path: str, done: str = "", notice: Query | None = None) -> Response:
         """Redirect to one of our paths, whose page then shows the text ``app.done.<done>``.

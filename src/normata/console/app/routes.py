@@ -32,7 +32,7 @@ from normata.console.app.notes import note_of
 from normata.console.app.of_then import answer_of_then
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.past import PARAMETER, has_past
-from normata.console.app.records import archive, change_many, details, editing, lists
+from normata.console.app.records import archive, attached, change_many, details, editing, lists
 from normata.console.app.settings import accounts, invitations, members, organization, tokens
 from normata.console.page_request import Console, Endpoint, Handler, PageRequest
 from normata.core.http.roles import Role
@@ -100,6 +100,7 @@ PAGES: tuple[Page, ...] = (
     # Any id is one of a record: "new", too.
     Page("new/{kind}/", get=editing.show_new, post=editing.make, role="editor", shows_again=True),
     Page("change/{kind}/", post=change_many.change_many, role="editor", shows_again=True),
+    Page("files/{id}/file/", get=attached.download),
     Page("records/{kind}/{id}/", get=details.show_one),
     Page("records/{kind}/{id}/edit/", get=editing.show_edit, post=editing.change, role="editor", shows_again=True),
     Page("links/", post=links.change, role="editor"),

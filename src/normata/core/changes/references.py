@@ -43,8 +43,13 @@ class References:
             for row in self._unit.rows(_ties(table_named(table)), {"ids": batch}):
                 owner = getattr(row, "organization_id", None)
                 # Rows that the actor cannot see are treated as missing.
-                if owner is None or self._unit.may_read(owner):
+                if (owner is None or self._unit.may_read(owner)) and self._is_seen(table, row):
                     stored[row.id] = row._asdict()
+
+    def _is_seen(self, table: str, row: Any) -> bool:
+        """Whether the actor may refer to a row; a command may to all."""
+        user_id = self._unit.actor.user_id
+        return self._unit.scope is None or table_named(table).is_seen_by(row._asdict(), user_id)
 
     def get(self, table: str, row_id: str) -> Mapping[str, Any] | None:
         """A fetched row, with at least its id, organization and fixed columns; null if there is none."""
@@ -81,6 +86,22 @@ def check_references(
             reason = objection(row, target, found, takes_removed=takes_removed or not is_new)
             if reason:
                 row.add_fault(name, reason)
+    _check_lists(table, rows, references)
+
+
+def _check_lists(table: type[Table], rows: Sequence[PendingRow], references: References) -> None:
+    """Add faults for lists that name rows that do not exist, or of another organization."""
+    for column in sql_table(table).columns:
+        target = column.info.get("lists")
+        named = [row for row in good(rows) if row.final[column.name]] if target else []
+        references.fetch(str(target), {one for row in named for one in row.final[column.name]})
+        for row in named:
+            for one in row.final[column.name]:
+                if references.is_faulty(str(target), one):
+                    row.faulty = True
+                elif reason := objection(row, str(target), references.get(str(target), one), takes_removed=True):
+                    row.add_fault(column.name, reason)
+                    break
 
 
 def referrer(transaction: Transaction, table: type[Table], row_id: str) -> str | None:

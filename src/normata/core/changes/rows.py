@@ -125,7 +125,8 @@ def long_columns(table: type[Table]) -> dict[str, bool]:
     return {
         column.name: isinstance(column.type, Document)
         for column in sql_table(table).columns
-        if isinstance(column.type, Document) or (isinstance(column.type, String) and column.type.length is None)
+        if "lists" not in column.info
+        and (isinstance(column.type, Document) or (isinstance(column.type, String) and column.type.length is None))
     }
 
 

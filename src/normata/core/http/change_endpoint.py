@@ -8,7 +8,14 @@ database. The console starts at the reach, because it already has a caller and t
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -26,6 +33,7 @@ from normata.core.db.transaction import ConstraintViolation, TenantScope
 from normata.core.db.types import now
 from normata.core.http import file_form
 from normata.core.http.authentication import authenticate
+from normata.core.http.body_stream import Arriving, arriving
 from normata.core.http.context import address_of, context_of, path_id
 from normata.core.http.dry_run import parse_dry_run
 from normata.core.http.idempotency_key import InvalidKey, key_of, keyed
@@ -65,7 +73,8 @@ class ChangeEndpoint:
         # A dry run changes nothing, not even when the token was last used.
         caller = await authenticate(services, scope, scope=operation.scope, is_use=not dry_run)
         # After authentication, so that nobody else learns what is wrong with a query or body.
-        context.body_limit = operation.body_limit
+        stream = operation.body_stream
+        context.body_limit = operation.body_limit if stream is None else stream.limit(services.means)
         entered = await _read_input(operation, scope, receive, faults)
         request = Request(
             caller=caller,
@@ -81,10 +90,18 @@ class ChangeEndpoint:
             if_match=context.headers.get(b"if-match") if operation.is_conditional else None,
             dry_run=dry_run,
         )
-        key = None
-        if entered.key is not None:
-            key = keyed(operation, scope, *entered.sent, user_id=caller.user_id, key=entered.key)
-        answer = await change(operation, services, request, respond_http, key=key)
+        async with AsyncExitStack() as stack:
+            sent = entered.sent
+            if stream is not None:
+                body = arriving(scope, receive)
+                admitted = await _admit(operation, services, request, body)
+                received = stream.receive(request, body, admitted)
+                request = replace(request, body=await stack.enter_async_context(received))
+                sent = body.media_type.encode("latin-1"), request.body.sha256.encode()
+            key = None
+            if entered.key is not None:
+                key = keyed(operation, scope, *sent, user_id=caller.user_id, key=entered.key)
+            answer = await change(operation, services, request, respond_http, key=key)
         await EncodedJson(answer.body, answer.status, answer.headers)(scope, receive, send)
 
 
@@ -214,6 +231,16 @@ def _http_errors(operation: ChangeOperation) -> Iterator[None]:
         raise InsufficientRole(f"This takes the role {operation.role} or a larger one in the organization.") from None
 
 
+async def _admit(operation: ChangeOperation, services: Services, request: Request, body: Arriving) -> Any:
+    """What the operation admits a body with, before that is read. Raises what the operation declares."""
+    stream = operation.body_stream
+    assert stream is not None  # noqa: S101 - narrows the type
+    admit = stream.admit
+    request, reach = _reach(operation, request)
+    with _http_errors(operation):
+        return await services.changes.plan(lambda unit: admit(unit, request, body), actor=request.actor, scope=reach)
+
+
 def _dry_run_turn(
     operation: ChangeOperation, services: Services, request: Request, reach: TenantScope
 ) -> AbstractAsyncContextManager[None]:
@@ -270,7 +297,7 @@ async def _read_body(
     Raises TooLarge, UnsupportedMediaType and InvalidRequest.
     """
     content_type = headers.get(b"content-type", b"")
-    if not operation.takes_body:
+    if not operation.takes_body or operation.body_stream is not None:
         return None, (content_type, b"")
     try:
         body = await request.body()

@@ -13,6 +13,7 @@ from normata.core.http import file_form, openapi_headers
 from normata.core.http.dry_run import DryRun
 from normata.core.http.openapi_changes import DRY_RUN_ANSWER, add_dry_run, change_parameters
 from normata.core.http.openapi_headers import (
+    CONTENT_RANGE,
     DISPOSITION,
     IF_MATCH,
     IF_NONE_MATCH,
@@ -96,7 +97,10 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _request_body(operation: ChangeOperation) -> dict[str, Any]:
-    if operation.body is not None:
+    content: dict[str, Any]
+    if operation.body_stream is not None:
+        content = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+    elif operation.body is not None:
         schema, example = reference(operation.body), operation.body_example
         content = {media_type: {"schema": schema, "example": example} for media_type in operation.body_types}
     else:
@@ -119,6 +123,10 @@ def _responses(operation: Operation) -> dict[str, Any]:
             if issubclass(operation.query, PastQuery):
                 own |= MEMENTO
             found["200"] = _success(operation, own)
+            if operation.sends_file:
+                found["200"]["headers"] |= DISPOSITION
+                found["206"] = _success(operation, own | DISPOSITION | CONTENT_RANGE)
+                found["206"]["description"] = "The part of the file that `Range` asks for."
             found["304"] = not_modified()
         case ChangeOperation():
             # A created row always has a tag. A changed one has none in a dry run, which has the same status.
@@ -141,6 +149,8 @@ def _success(operation: Operation, headers: dict[str, Any]) -> dict[str, Any]:
     # This form of null also works in generators that do not know the type "null" alone.
     schema = {"type": ["object", "null"], "enum": [None]} if operation.answer is None else reference(operation.answer)
     content: dict[str, Any] = {"application/json": {"schema": schema, "example": operation.example}}
+    if isinstance(operation, ReadOperation) and operation.sends_file:
+        content = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
     if isinstance(operation, ReadOperation) and operation.formats is not None:
         for other in operation.formats.by_name.values():
             if other.media_type in content:

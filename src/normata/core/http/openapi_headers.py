@@ -44,6 +44,13 @@ DISPOSITION = {
         "schema": {"type": "string"},
     }
 }
+CONTENT_RANGE = {
+    "Content-Range": {
+        "description": "Which bytes of the file these are (RFC 9110, section 14.4).",
+        "required": True,
+        "schema": {"type": "string"},
+    }
+}
 LOCATION = {
     "Location": {"description": "The address of what was made.", "required": True, "schema": {"type": "string"}}
 }

@@ -114,10 +114,11 @@ TAGS = [
     {
         "name": "Records",
         "description": (
-            "What the organization's management system consists of: sixteen kinds of records, which all lead the same"
+            "What the organization's management system consists of: seventeen kinds of records, which all lead the same"
             " life. An archived record is read-only, and can be restored. Nothing is ever deleted."
         ),
     },
+    {"name": "Files", "description": "Files that records have: uploaded once, never changed, proven by their SHA-256."},
     {
         "name": "Links",
         "description": "What belongs together: records, controls and members, each link with its relation.",

@@ -14,6 +14,7 @@ from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.security import Write
 from normata.core.db.transaction import Transaction
 from normata.core.http import problems
+from normata.core.http.body_stream import BodyStream
 from normata.core.http.formats import Formats
 from normata.core.http.request import Request
 from normata.core.http.roles import AUDITOR, Role, TokenScope, role_suffices
@@ -95,6 +96,7 @@ class ReadOperation(Operation):
     ``formats`` it only reads the data of the answer, and the query is a :class:`FormatQuery`. ``cached`` names a list
     whose pages are cached: they must show only rows of tables whose ``shown_in`` has this name, and rows that follow
     from these in the same transaction, independent of the caller and the prefix.
+    With ``sends_file``, ``build`` makes a FileAnswer, which is sent as it is.
     ``role_for`` returns the smallest role for a query, if some need a smaller one than ``role``; null if none does.
     """
 
@@ -103,6 +105,7 @@ class ReadOperation(Operation):
     query: type[Query]
     build: Callable[[Transaction, Request], Any]
     cached: str | None = None
+    sends_file: bool = False
     formats: Formats | None = None
     role: Role = "viewer"
     role_for: Callable[[Any], Role] | None = None
@@ -131,7 +134,8 @@ class ReadOperation(Operation):
     def every_error(self) -> tuple[type[Exception], ...]:
         """All its errors."""
         refused = () if self.role == "viewer" and self.authority != "operator" else (errors.Forbidden,)
-        return (problems.InvalidRequest, *super().every_error, *refused, problems.PreconditionFailed)
+        of_file = (problems.RangeNotSatisfiable,) if self.sends_file else ()
+        return (problems.InvalidRequest, *super().every_error, *refused, problems.PreconditionFailed, *of_file)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +180,8 @@ class ChangeOperation(Operation):
 
     ``writes`` declares all writes of ``work``. ``query`` is the model of the query, ``body`` that of the request's
     body, null if it has none, or if ``body_formats`` has its formats by media type, the first of them like
-    ``body_example``; such a body may also be a file in a form. ``body_types`` are the media types of ``body``. A body
+    ``body_example``; such a body may also be a file in a form. ``body_stream`` reads a body of any media type while it
+    arrives, null for other bodies. ``body_types`` are the media types of ``body``. A body
     that is not ``body_required`` may be absent, and one may have ``body_limit`` bytes, null for the setting's.
     ``has_rules`` is true if a body can break rules that its schema does not have. ``creates`` is true if the answer is
     a new row: then it is 201, with its address. ``found`` returns whether the row of a result was there already: then
@@ -203,6 +208,7 @@ class ChangeOperation(Operation):
     body_limit: int | None = None
     body_types: tuple[str, ...] = ("application/json",)
     body_formats: Mapping[str, BodyFormat] = field(default_factory=lambda: _JSON_ALONE)
+    body_stream: BodyStream | None = None
     has_rules: bool = False
     body_example: Any = None
     query: type[Query] | None = None
@@ -241,7 +247,7 @@ class ChangeOperation(Operation):
     @property
     def takes_body(self) -> bool:
         """Whether its requests may have a body."""
-        return self.body is not None or bool(self.body_formats)
+        return self.body is not None or bool(self.body_formats) or self.body_stream is not None
 
     @property
     def answers_secret(self) -> bool:
@@ -261,13 +267,14 @@ class ChangeOperation(Operation):
     @property
     def every_error(self) -> tuple[type[Exception], ...]:
         """All its errors."""
-        of_body = (problems.RequestTimeout, problems.TooLarge, problems.UnsupportedMediaType)
+        of_body = (problems.RequestTimeout, problems.TooLarge)
+        of_type = () if self.body_stream is not None else (problems.UnsupportedMediaType,)
         return (
             *super().every_error,
             errors.Forbidden,
             problems.InvalidRequest,
             *((errors.RequestInProgress, errors.AnswerNotStored, errors.KeyReused) if self.takes_key else ()),
             *((errors.ImportInProgress,) if self.exclusive is not None else ()),
-            *(of_body if self.takes_body else ()),
+            *((*of_body, *of_type) if self.takes_body else ()),
             *((problems.PreconditionFailed,) if self.is_conditional else ()),
         )

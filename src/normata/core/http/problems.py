@@ -139,6 +139,15 @@ class PreconditionFailed(HttpError):
     detail = "If-Match does not match the current entity tag of this resource."
 
 
+class RangeNotSatisfiable(HttpError):
+    """The file has none of the requested bytes; ``Content-Range`` has its size (RFC 9110, section 15.5.17)."""
+
+    detail = "The file has none of the requested bytes; Content-Range has its size."
+
+    def __init__(self, size: int = 0) -> None:
+        super().__init__(headers={"Content-Range": f"bytes */{size}"})
+
+
 class RequestTimeout(HttpError):
     """The body did not arrive in time."""
 
@@ -221,10 +230,12 @@ ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     errors.RequestInProgress: ErrorType(409, "request_in_progress", "The request is in progress"),
     errors.ImportInProgress: ErrorType(409, "import_in_progress", "Another import is in progress"),
     errors.AnswerNotStored: ErrorType(409, "answer_not_stored", "The answer was not stored"),
+    errors.QuotaExceeded: ErrorType(409, "quota_exceeded", "The quota is exceeded"),
     errors.FilesErased: ErrorType(410, "files_erased", "The files were erased"),
     PreconditionFailed: ErrorType(412, "precondition_failed", "A precondition failed"),
     TooLarge: ErrorType(413, "too_large", "The body is too large"),
     UnsupportedMediaType: ErrorType(415, "unsupported_media_type", "Unsupported media type"),
+    RangeNotSatisfiable: ErrorType(416, "range_not_satisfiable", "The range is not satisfiable"),
     errors.KeyReused: ErrorType(422, "key_reused", "The key was used for another request"),
     TooManyRequests: ErrorType(429, "too_many_requests", "Too many requests"),
     InternalError: ErrorType(500, "internal", "Internal error"),
@@ -325,6 +336,7 @@ _HEADERS: Mapping[int | type[Exception], Mapping[str, str]] = {
     errors.RequestInProgress: _IN_PROGRESS,
     errors.ImportInProgress: _IN_PROGRESS,
     401: {"WWW-Authenticate": "The challenge of RFC 6750."},
+    416: {"Content-Range": "The size of the file."},
     405: {"Allow": "The methods that the resource supports."},
     429: {"Retry-After": "Seconds to wait."},
     503: {"Retry-After": "Seconds to wait."},

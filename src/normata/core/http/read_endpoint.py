@@ -24,6 +24,7 @@ from normata.core.http.authentication import authenticate
 from normata.core.http.caller import Caller
 from normata.core.http.content import Content
 from normata.core.http.context import RequestContext, address_of, context_of, path_id
+from normata.core.http.file_answer import FileAnswer
 from normata.core.http.formats import FormatQuery, Formats
 from normata.core.http.operation import ReadOperation
 from normata.core.http.page_cache import Page, place_of
@@ -87,6 +88,10 @@ class ReadEndpoint:
                 content = await self._in_format(operation.formats, request, context, receive)
                 await content.send(context.headers, send, *_memento(parsed.query))
                 return
+            if operation.sends_file:
+                answer = await self._file(self._request(scope, caller, parsed.query, organization_id))
+                await answer.send(context.headers, send, is_head=scope["method"] == "HEAD")
+                return
             if parsed.key and caller.revisions[organization_id]:
                 await self._send_cached(scope, receive, send, caller, parsed)
                 return
@@ -145,6 +150,15 @@ class ReadEndpoint:
         scope = TenantScope(readable=tuple(caller.roles), users=(caller.user_id,))
         return await self._services.database.read(work, scope, is_long=operation.is_long)
 
+    async def _file(self, request: Request) -> FileAnswer:
+        """The answer that is a file, of which nothing is read yet."""
+        operation = self._operation
+        found: FileAnswer = await self._services.database.read(
+            lambda transaction: operation.answer_to(transaction, request),
+            TenantScope(readable=(request.organization_id,)),
+        )
+        return found
+
     async def _build(self, request: Request, receive: Receive) -> Page:
         page: Page = await self._read("page", request, receive)
         return page
@@ -202,7 +216,9 @@ def _links(scope: Scope, context: RequestContext, query: Query, page: Page) -> t
 
 
 def _media_types(operation: ReadOperation, parsed: _ParsedQuery) -> tuple[str, ...]:
-    """What ``Accept`` may name; nothing if the query names the format."""
+    """What ``Accept`` may name; nothing if the query names the format, or the answer is a file."""
+    if operation.sends_file:
+        return ()
     if operation.formats is None:
         return ("application/json",)
     is_named = isinstance(parsed.query, FormatQuery) and parsed.query.format

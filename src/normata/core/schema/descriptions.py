@@ -46,6 +46,7 @@ FIELDS = {
     "extended_plural": "The plural of what the abbreviation stands for.",
     "finalized_at": "When the record was finalized.",
     "finalized_by": "Who finalized the record, as text.",
+    "file_ids": "The ids of its files, in the order in which they are shown; at most 50.",
     "findings": "What was found.",
     "finished_at": "When the review was finished.",
     "from_id": "The id of what the link leads from.",

@@ -177,6 +177,18 @@ Flag = Annotated[bool, mapped_column(Boolean)]
 Json = Annotated[Any, AfterValidator(_finite), mapped_column(Document())]
 
 
+# --- Files
+
+MAX_FILES = 50  # of a record
+# In the order that their user gives them, without duplicates.
+FileIds = Annotated[
+    list[Identifier],
+    Field(max_length=MAX_FILES),
+    AfterValidator(lambda ids: list(dict.fromkeys(ids))),
+    mapped_column(Document()),
+]
+
+
 # --- Reasons why a control applies
 
 # The reasons for the justification that ISO/IEC 27001, 6.1.3 d, demands. Organizations can have others.

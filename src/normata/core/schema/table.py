@@ -71,6 +71,12 @@ class Table(DeclarativeBase):
         return "that was removed" if row.get("removed_at") is not None else None
 
     @classmethod
+    def is_seen_by(cls, row: Mapping[str, Any], user_id: str | None) -> bool:
+        """Whether a user may refer to a row that their organization has."""
+        del row, user_id
+        return True
+
+    @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
         """Set the derived columns of a complete row. It must also work if all texts are empty."""
 
@@ -148,6 +154,11 @@ def refers_to(table: str) -> MappedColumn[Any]:
 def refers_to_kind(column: str) -> MappedColumn[Any]:
     """A reference to a row of the kind that another ``column`` names; rules of its table check it."""
     return mapped_column(text(255), info={"kind_in": column})
+
+
+def lists(table: str) -> MappedColumn[Any]:
+    """A column with a list of references to rows of ``table`` of the same organization."""
+    return mapped_column(info={"lists": table, "default": []})
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def _typed(kind: type[Restorable]) -> tuple[dict[str, str], dict[str, Any]]:
     """Something for every field of a kind: what is typed, and what is to be stored."""
     typed, expected = {}, {}
     for field in fields_of(kind):
-        if not field.is_writable:
+        if not field.is_typed:
             continue
         if field.sort == "reference":
             typed[field.name] = _REFERRED.get(field.target, f"{field.target}-live-org-alpha")

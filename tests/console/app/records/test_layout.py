@@ -18,7 +18,7 @@ _SAYS_NOTHING = {"UNKNOWN"}
 def test_a_form_has_each_field_once_and_five_at_most_first(kind: type[Restorable]) -> None:
     parts = form_layout(kind)
     shown = [field.name for part in parts for field in part]
-    assert sorted(shown) == sorted(field.name for field in fields_of(kind) if field.is_writable)
+    assert sorted(shown) == sorted(field.name for field in fields_of(kind) if field.is_typed)
     first = [field.name for field in (*parts.written, *parts.chosen)]
     assert first[0] == next(field.name for field in fields_of(kind) if field.is_title)
     assert len(first) <= 5

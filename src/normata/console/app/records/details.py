@@ -90,7 +90,7 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         *undo_queries.api_queries,
     )
     fields = [field for field in fields_of(kind) if field.name not in _OURS and not field.is_title]
-    filled = [field for field in fields if _has(record, field)]
+    filled = [field for field in fields if _has(record, field) and field.sort != "files"]
     texts = [field for field in filled if field.sort in _LONG]
     events = await _events(kind, history["items"])
     named = [*_named(record, fields, events), *ends_in(history["items"])]
@@ -109,12 +109,14 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         facts=_facts(filled),
         texts=texts,
         written=await _written({field.name: record[field.name] for field in texts}),
-        empty=[label(field) for field in fields if not _has(record, field) and not is_seldom(field)],
+        empty=[label(field) for field in fields if field.is_typed and not _has(record, field) and not is_seldom(field)],
         label=label,
         names=names,
         links=links_of(kind.path, record_id, links),
         happenings=happenings(kind.path, record_id, history["items"], names),
         archived=next(iter(archive["items"]), None),
+        files=await _files(page_request, record, fields),
+        takes_files=any(field.sort == "files" for field in fields),
         referrers=[
             Referrers(kind_names(one), field.name, label(field), page, title_of(one).name)
             for (one, field), page in zip(referring, others, strict=False)
@@ -126,6 +128,14 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         today=now(),
         can_edit=page_request.may("editor"),
     )
+
+
+async def _files(
+    page_request: OrganizationRequest, record: Mapping[str, Any], fields: Sequence[Field]
+) -> Sequence[Mapping[str, Any]]:
+    """The files of a record, in its order."""
+    ids = [one for field in fields if field.sort == "files" for one in record[field.name]]
+    return await page_request.ask(*(ApiQuery("getFile", id=one) for one in ids)) if ids else ()
 
 
 async def _written(texts: Mapping[str, Any]) -> Mapping[str, Markup]:

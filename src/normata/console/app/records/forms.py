@@ -59,7 +59,7 @@ class Read(NamedTuple):
 
 def form_fields(kind: Kind) -> Sequence[Field]:
     """The fields that people can fill in."""
-    return [field for field in fields_of(kind) if field.is_writable]
+    return [field for field in fields_of(kind) if field.is_typed]
 
 
 def entry_of(field: Field, value: Any, zone: str) -> Entry:

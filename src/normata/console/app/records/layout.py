@@ -38,7 +38,7 @@ class FormLayout(NamedTuple):
 
 def form_layout(kind: Kind, named: Iterable[str] = ()) -> FormLayout:
     """The layout of a form. The fields in ``named``, which the address fills in, are among the first, to be seen."""
-    fields = [field for field in fields_of(kind) if field.is_writable]
+    fields = [field for field in fields_of(kind) if field.is_typed]
     first = {field.name for field in first_of(kind)} | {
         field.name for field in fields if field.name in set(named) and not is_seldom(field)
     }
@@ -54,7 +54,7 @@ def form_layout(kind: Kind, named: Iterable[str] = ()) -> FormLayout:
 @cache
 def first_of(kind: Kind) -> tuple[Field, ...]:
     """The first fields of the form, at most five."""
-    fields = [field for field in fields_of(kind) if field.is_writable and not is_seldom(field)]
+    fields = [field for field in fields_of(kind) if field.is_typed and not is_seldom(field)]
     if kind.path in _FIRST:
         return tuple(field for field in fields if field.name in _FIRST[kind.path])
     ranked = sorted(fields, key=_rank)[:_MOST_FIRST]
@@ -78,7 +78,7 @@ def _rank(field: Field) -> int:
 
 def by_sort(fields: Iterable[Field]) -> list[Field]:
     """Fields in reading order: states, references and dates, then typed values, long texts last."""
-    order = ("token", "flag", "reference", "moment", "text", "number", "foreign", "count", "prose", "document")
+    order = ("token", "flag", "reference", "moment", "text", "number", "foreign", "count", "files", "prose", "document")
     return sorted(fields, key=lambda field: order.index(field.sort))
 
 

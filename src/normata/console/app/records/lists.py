@@ -195,7 +195,10 @@ def _possible_columns(kind: Kind) -> list[Field]:
     return by_sort(
         field
         for field in fields_of(kind)
-        if not field.is_title and field.name not in _NO_COLUMNS and field.sort != "document" and not is_seldom(field)
+        if not field.is_title
+        and field.name not in _NO_COLUMNS
+        and field.sort not in ("document", "files")
+        and not is_seldom(field)
     )
 
 

@@ -60,7 +60,7 @@ async def panel_of(
         field
         for field in by_sort(fields)
         if not (field.is_title or is_seldom(field) or field.name in changed or field.name in _OMITTED)
-        and field.sort not in ("prose", "document")
+        and field.sort not in ("prose", "document", "files")
     ]
     long = next((record[field.name] for field in fields if field.sort in ("prose", "document")), None)
     is_readable = isinstance(long, str) and len(long) <= _LONGEST

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from normata.core.db.trigrams import TEXTS, triggers, view_of
-from normata.core.db.types import text, timestamp
+from normata.core.db.types import document, text, timestamp
 
 revision = "20261126_04"
 down_revision = "20261126_03"
@@ -37,6 +37,7 @@ def upgrade() -> None:
         sa.Column("collected_by_id", text(255), nullable=True),
         sa.Column("owner_id", text(255), nullable=True),
         sa.Column("valid_until", timestamp(), nullable=True),
+        sa.Column("file_ids", document(), nullable=False),
         sa.Column("created_at", timestamp(), nullable=False),
         sa.Column("updated_at", timestamp(), nullable=False),
         sa.Column("archived_at", timestamp(), nullable=True),

@@ -1,0 +1,92 @@
+"""Backups, dumps and loads have the bytes of files, and say what is missing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import Run, bundle_file, failed
+from tests.files.rows import FILE_CONTENT, file_row, fill
+from tests.world import ALPHA, BETA
+
+HASH = sha256(FILE_CONTENT).hexdigest()
+
+
+@pytest.fixture
+def path(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a database with the test world, which is the one that commands take, with its files beside it."""
+    monkeypatch.setenv("NORMATA_DATABASE_URL", sqlite_url)
+    monkeypatch.delenv("NORMATA_FILES_URL")
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    fill(Path(f"{path}.files"), ALPHA, BETA)
+    return path
+
+
+def contents(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
+def test_a_backup_and_its_restore_have_them(normata: Run, path: Path, folder: Path) -> None:
+    assert normata("backup", "make", "backup.db").code == 0
+    assert contents(folder / "backup.db.files") == [FILE_CONTENT] * 2
+    shutil.rmtree(f"{path}.files")
+    checked = normata("check")
+    assert checked.code == 1
+    assert f"the file file-of-{ALPHA} of organization {ALPHA} is missing" in checked.out + checked.err
+    assert normata("backup", "restore", "backup.db", "--force").code == 0
+    assert contents(Path(f"{path}.files")) == [FILE_CONTENT] * 2
+    assert normata("check").code == 0
+    shutil.rmtree(f"{path}.files")
+    assert "so it is not in the backup" in normata("backup", "make", "other.db").err
+
+
+def test_kept_backups_share_what_is_the_same(normata: Run, path: Path, folder: Path) -> None:
+    del path
+    (folder / "kept").mkdir()
+    old = folder / "kept" / "normata-20260101T000000Z.db"
+    assert normata("backup", "make", old).code == 0
+    assert normata("backup", "make", "kept", "--keep", "2").code == 0
+    (first, *_), (second, *_) = (
+        [one for one in sorted(kept.rglob("*-*")) if one.is_file()]
+        for kept in sorted((folder / "kept").glob("*.files"))
+    )
+    assert first.samefile(second)
+    assert normata("backup", "make", "kept", "--keep", "1").code in (0, 1)  # the same second is refused
+    assert second.read_bytes() == FILE_CONTENT
+
+
+def test_a_dump_and_its_load_have_them(normata: Run, path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    del path
+    assert normata("dump", "alpha", "--output", "alpha.json", "--files", "bytes").code == 0
+    assert [one.name for one in (folder / "bytes").iterdir()] == [HASH]
+    assert json.loads((folder / "alpha.json").read_text("utf-8"))["files"] == [file_row(ALPHA)]
+    monkeypatch.setenv("NORMATA_DATABASE_URL", "sqlite:///other.db")
+    without = normata("load", "alpha.json")
+    assert without.code == 0
+    assert "the bytes of 1 uploaded file is not here" in without.err
+    assert normata("load", "alpha.json", "--files", "bytes").code == 0
+    assert contents(folder / "other.db.files") == [FILE_CONTENT]
+    shutil.rmtree(folder / "other.db.files")
+    (folder / "bytes" / HASH).write_bytes(b"other")
+    assert "has another SHA-256" in failed(normata("load", "alpha.json", "--files", "bytes"))
+    assert not (folder / "other.db.files").exists() or contents(folder / "other.db.files") == []
+
+
+def test_everything_is_dumped_and_loaded(
+    normata: Run, path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del path
+    assert normata("dump", "--all", "--output", "all.json", "--files", "bytes").code == 0
+    monkeypatch.setenv("NORMATA_DATABASE_URL", "sqlite:///other.db")
+    assert normata("load", "all.json", "--files", "bytes").code == 0
+    assert contents(folder / "other.db.files") == [FILE_CONTENT] * 2
+
+
+def test_a_row_without_its_organization_is_refused(normata: Run, path: Path, folder: Path) -> None:
+    del path
+    bundle = bundle_file(folder, {"files": [file_row("nowhere")]})
+    assert normata("load", bundle, "--files", "bytes").code == 1
