@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-import structlog
 from sqlalchemy import bindparam, func, select
 
 from normata.core.changes.source import Row
@@ -21,6 +20,7 @@ from normata.core.http.body_stream import Arriving
 from normata.core.http.file_answer import FileAnswer
 from normata.core.http.problems import HttpError
 from normata.core.http.request import Request
+from normata.core.log import logger
 from normata.core.schema.table import new_id, sql_table
 from normata.errors import DomainError, NotFound, QuotaExceeded, Unavailable
 from normata.files.model import MEDIA_TYPE, File
@@ -32,8 +32,6 @@ UPLOAD_WRITES = (insert_of(File),)
 
 _UNKNOWN_TYPE = "application/octet-stream"
 _AT_ONCE = 2**20  # bytes that are hashed and written together
-
-_log = structlog.get_logger("normata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +135,7 @@ def storing() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        _log.error("file_store_failed", reason=error.strerror or str(error), error=type(error).__name__)
+        logger.error("file_store_failed", reason=error.strerror or str(error), error=type(error).__name__)
         raise Unavailable("The files cannot be stored or read right now.", "storage") from error
 
 
