@@ -22,14 +22,14 @@ from benchmarks.speed.contenders import CONNECTIONS, THREADS, measure
 from benchmarks.speed.coverage import Sizes, coverage
 from benchmarks.speed.data import IMPORTER, MATCHES, READER, WRITER, arrays
 from benchmarks.speed.figures import Figures, Loaded, Starting, this_machine
-from benchmarks.speed.memory import measure_memory
+from benchmarks.speed.memory import measure_after_reports, measure_memory
 from benchmarks.speed.targets import missed
 from benchmarks.world import Tokens
 from normata.identity.tokens.tokens import generate
 from tests.postgres import running_server
 
 PARTS = ("pages", "restores", "records", "mixed", "coverage", "history", "neighbours", "console", "memory", "starting")
-_OF_ADOPTED = {"coverage", "history", "neighbours"}  # the parts with the size of the largest organization
+_OF_ADOPTED = {"coverage", "history", "neighbours", "memory"}  # the parts with the size of the largest organization
 
 
 def main() -> None:
@@ -107,6 +107,8 @@ def run(options: argparse.Namespace) -> Figures:
             figures.browsed = browse(sqlite, secrets["sqlite"], options.rounds)
         if "memory" in options.parts:
             figures.memory = measure_memory(sqlite, policies, tokens, options.requests)
+            figures.loaded += load({"sqlite": sqlite}, "reports", tokens, controls=options.adopted_controls, policies=0)
+            figures.memory.before, figures.memory.after_reports = measure_after_reports(sqlite, "reports", tokens)
         return figures
 
 
@@ -151,14 +153,19 @@ def load(
 
 
 def measure_starting(store: Store, rounds: int) -> Starting:
-    """The time of `normata serve` over an existing database until the first answer, and of `normata --help`."""
+    """The time of `normata serve` over an existing database until the first answer, and of two commands."""
     starting = Starting()
     for _ in range(rounds):
         begun = time.perf_counter()
         with normata(store, "small", ready="/livez"):
             starting.serve.append(time.perf_counter() - begun)
         starting.help.append(store.run("--help")[0])
-        tell(f"serve: {starting.serve[-1]:.2f} s, --help: {starting.help[-1]:.2f} s")
+        url, user = store.url("small"), "user0@benchmark.example"
+        starting.token.append(store.run("token", "create", "--user", user, "--database", url)[0])
+        tell(
+            f"serve: {starting.serve[-1]:.2f} s, --help: {starting.help[-1]:.2f} s,"
+            f" token create: {starting.token[-1]:.2f} s"
+        )
     return starting
 
 

@@ -48,14 +48,19 @@ class Loaded(BaseModel):
 
 
 class Memory(BaseModel):
+    """Proportional memory (PSS): a page that several processes share counts for each of them with its share."""
+
     requests: list[int] = []
     mib: list[float] = []  # of a worker, by the number of requests so far
     statuses: dict[int, int] = {}
+    before: dict[str, float] = {}  # of the processes before any request: main, worker, waiting
+    after_reports: dict[str, float] = {}  # of the same after reports of a large organization, and of reading ones
 
 
 class Starting(BaseModel):
     serve: list[float] = []  # in seconds
     help: list[float] = []
+    token: list[float] = []
 
 
 class Seen(BaseModel):

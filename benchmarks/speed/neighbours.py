@@ -107,13 +107,18 @@ def _load(server: Server, tokens: Tokens, requests: list[Request], neighbour: De
 
 def _repeat(port: int, token: str, one: Dear) -> None:
     """Send a request again and again."""
+    while True:
+        if not ask(port, token, one):
+            time.sleep(1)
+
+
+def ask(port: int, token: str, one: Dear) -> bool:
+    """Send a request, and read the answer. Returns false if the last import has not ended yet."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "text/csv"}
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)) as connection:
-        while True:
-            connection.request("GET" if one.body is None else "POST", one.path, one.body, headers)
-            answer = connection.getresponse()
-            answer.read()
-            if answer.status == 409:  # its last import has not ended yet
-                time.sleep(1)
-            elif answer.status != 200:
-                raise RuntimeError(f"{one.path}: {answer.status}")
+        connection.request("GET" if one.body is None else "POST", one.path, one.body, headers)
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status not in (200, 409):
+            raise RuntimeError(f"{one.path}: {answer.status}")
+        return answer.status == 200

@@ -76,7 +76,7 @@ def page(figures: Figures) -> str:
         "console": _of_console(figures, "demo"),
         "console_large": _of_console(figures, "large"),
         "browsed": _browsed(figures.browsed or Browsed()),
-        "memory": table(("Requests", "Resident, MiB", ""), _samples(memory), left=(2,)),
+        "memory": table(("Requests", "MiB", ""), _samples(memory), left=(2,)),
         "loaded": table(_LOADED, map(_load, figures.loaded)),
     }
     parts = (*(part for part in _PARTS if part != "starting"), "browsed", "loaded")

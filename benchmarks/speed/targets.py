@@ -57,7 +57,9 @@ def outcomes(figures: Figures) -> Iterator[Outcome]:
     if figures.memory is not None:
         yield from _of_memory(figures.memory)
     if figures.starting is not None:
-        yield Outcome("`normata serve`, start to first answer", _spread(figures.starting.serve), 2, False, " s")
+        yield Outcome("`normata serve`, start to first answer", _spread(figures.starting.serve), 1, False, " s")
+        if figures.starting.token:
+            yield Outcome("`normata token create`", _spread(figures.starting.token), 0.5, False, " s")
         yield Outcome("`normata --help`", _spread(figures.starting.help), 0.3, False, " s")
 
 
@@ -92,10 +94,25 @@ def _of_coverage(figures: Figures) -> Iterator[Outcome]:
         yield Outcome(f"Explanation, {large}, SQLite, processor", _spread(processor), 20, False, " ms")
 
 
+_PROCESSES = {
+    "main": "main process",
+    "worker": "worker",
+    "waiting": "process that forks others",
+    "reading": "processes of long reads",
+}
+
+
 def _of_memory(memory: Memory) -> Iterator[Outcome]:
     requests, mib, warm = memory.requests, memory.mib, warm_sample(memory)
     name = f"Memory of a worker after {requests[-1]:,} requests"
     yield Outcome(name, _spread(mib, mib[-1]), 200, False, " MiB")
+    for moment, taken, bounds in (
+        ("before any request", memory.before, {"main": 40, "worker": 100}),
+        ("after big reports", memory.after_reports, {"worker": 150}),
+    ):
+        for process, share in taken.items():
+            name = f"Memory of the {_PROCESSES[process]} {moment}"
+            yield Outcome(name, Spread(share, share, share), bounds.get(process), False, " MiB")
     growth = [each / mib[warm] for each in mib[warm:]]
     yield Outcome(f"Memory, last / after {requests[warm]:,} requests", _spread(growth, growth[-1]), 1.1, False)
 

@@ -25,8 +25,8 @@ ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A port to serve on. The server does nothing but announce itself."""
 
-    def run(_settings: Settings, announce: Callable[[], None]) -> None:
-        announce()
+    def run(_settings: Settings, announce: Callable[[Any], None], prepare: Callable[[], Any] = lambda: None) -> None:
+        announce(prepare())
 
     monkeypatch.setattr(server, "run", run)
     before = structlog.get_config()

@@ -39,17 +39,25 @@ def serve(
     database: DatabaseOption = None,
 ) -> None:
     """Serve the API and the console until interrupted."""
-    from normata.console.site import Site
-    from normata.core.db.opening import open_database
+    from functools import partial
+
     from normata.core.http.server import require_free_address, run
     from normata.core.http.telemetry import require_possible
-    from normata.core.schema import migrations
     from normata.identity.openid.configuration import single_sign_on
 
     settings = settings_with(host=host, port=port, workers=workers, database_url=database)
     require_possible(settings)
     single_sign_on(settings)
     require_free_address(settings.host, settings.port)
+    run(settings, prepare=partial(_prepare, settings), announce=partial(_announce, settings))
+
+
+def _prepare(settings: Settings) -> Mapping[str, Sequence[str]]:
+    """Bring the database up to date, see that it can be served, and print and return the warnings, by their events."""
+    from normata.console.site import Site
+    from normata.core.db.opening import open_database
+    from normata.core.schema import migrations
+
     with opened(settings.database_url, create=True, serve=True):
         pass  # the schema version is current
     with closing(open_database(settings, serving=True)) as service:
@@ -59,7 +67,7 @@ def serve(
     warnings["unsafe_sign_in"] = list(Site(settings.public_url).warnings())
     for warning in chain.from_iterable(warnings.values()):
         echo(f"warning: {warning}", err=True)
-    run(settings, announce=lambda: _announce(settings, warnings))
+    return warnings
 
 
 def _about_marks(service: Database, settings: Settings) -> dict[str, list[str]]:
@@ -123,7 +131,7 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
         link = f"{base}{change(demonstrated, content.new_link)}"
         invitation = demonstrated.read_now(lambda transaction: list(content.invitation(transaction, base, token)))
 
-    def announce() -> None:
+    def announce(_: object) -> None:
         echo(f"Console:      {link}")
         echo("              (this link signs in once, within 15 minutes; start the demo again for another)")
         for line in invitation:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
+from normata.core.http.failure import Failure
 from normata.core.http.long_dry_runs import ChangingHere, PackedDryRun
-from normata.core.http.read_processes import NoProcess, _Failure
+from normata.core.http.read_processes import NoProcess
 from normata.operations import OPERATIONS
 from tests.databases import on_both
 from tests.served import Served, served
@@ -46,7 +47,7 @@ class Elsewhere:
         try:
             answer = await arrived.unpacked(OPERATIONS_BY_ID, self._services.means).run(by, self.allow)
         except Exception as error:
-            raise pickle.loads(pickle.dumps(_Failure.of(error))).error() from None  # noqa: S301 - our own
+            raise pickle.loads(pickle.dumps(Failure.of(error))).error() from None  # noqa: S301 - our own
         return pickle.loads(pickle.dumps(answer))  # noqa: S301 - our own
 
     async def allow(self) -> None:

@@ -13,9 +13,10 @@ from starlette.types import Message
 from normata import errors
 from normata.core.db.transaction import TenantScope
 from normata.core.http.caller import Caller
+from normata.core.http.failure import Failure
 from normata.core.http.operation import Operation, ReadOperation
 from normata.core.http.problems import ERROR_TYPES, FieldFault, InvalidRequest, error_type_of, problem
-from normata.core.http.read_processes import NoProcess, _Failure
+from normata.core.http.read_processes import NoProcess
 from normata.core.http.reads import Answered, ClientGone, PackedReading, Reading
 from normata.core.http.request import Request
 from normata.operations import OPERATIONS
@@ -85,7 +86,7 @@ def error_of(kind: type[Exception]) -> Exception:
 @pytest.mark.parametrize("kind", [*ERROR_TYPES, errors.Unavailable], ids=lambda kind: kind.__name__)
 def test_errors_are_the_same_on_their_way_back(kind: type[Exception]) -> None:
     error = errors.Unavailable("too slow", "slow") if kind is errors.Unavailable else error_of(kind)
-    arrived = pickle.loads(pickle.dumps(_Failure.of(error))).error()  # noqa: S301 - our own
+    arrived = pickle.loads(pickle.dumps(Failure.of(error))).error()  # noqa: S301 - our own
     assert (type(arrived), str(arrived), vars(arrived)) == (type(error), str(error), vars(error))
     if error_type_of(error) is not None:
         assert problem(arrived, "/", "id") == problem(error, "/", "id")
@@ -95,7 +96,7 @@ def test_errors_are_the_same_on_their_way_back(kind: type[Exception]) -> None:
 def test_a_fault_of_the_program_comes_back_with_its_traceback(held: object) -> None:
     with pytest.raises(KeyError) as raised:
         {}[held]  # type: ignore[index]
-    arrived = pickle.loads(pickle.dumps(_Failure.of(raised.value))).error()  # noqa: S301 - our own
+    arrived = pickle.loads(pickle.dumps(Failure.of(raised.value))).error()  # noqa: S301 - our own
     assert error_type_of(arrived) is None
     assert "KeyError" in repr(arrived)
     assert any("{}[held]" in note for note in arrived.__notes__)

@@ -11,15 +11,14 @@ import os
 import pickle
 import socket
 import time
-import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from normata.core.db.batching import CROWDED
 from normata.core.db.monitoring import WaitMonitor, measured_wait
+from normata.core.http.failure import Failure
 from normata.core.http.fair_queue import FairQueue, QueueFull
-from normata.core.http.problems import error_type_of
 from normata.core.log import logger
 from normata.errors import Unavailable
 
@@ -76,7 +75,7 @@ class ReadProcesses:
                 except (QueueFull, TimeoutError):
                     raise Unavailable(CROWDED, "crowded") from None
             outcome = await self._outcome(question)
-        if isinstance(outcome, _Failure):
+        if isinstance(outcome, Failure):
             raise outcome.error()
         return outcome
 
@@ -221,36 +220,6 @@ class _Process:
         self._writer.close()
 
 
-class _Failure(NamedTuple):
-    """An error, in a form that leads from one process to another whatever its class takes to be made."""
-
-    kind: type[Exception]
-    arguments: tuple[Any, ...]
-    attributes: dict[str, Any]
-
-    @classmethod
-    def of(cls, error: Exception) -> _Failure:
-        """The failure that an error is. Of one that is a fault of the program, it has the traceback as well."""
-        if error_type_of(error) is None and not isinstance(error, Unavailable):
-            error.add_note("".join(traceback.format_exception(error)))
-        failure = cls(type(error), error.args, dict(vars(error)))
-        try:
-            pickle.dumps(failure)
-        except Exception:  # it has something of the driver, which stays here
-            return cls(
-                RuntimeError,
-                (f"{type(error).__qualname__} in a long read",),
-                {"__notes__": getattr(error, "__notes__", [])},
-            )
-        return failure
-
-    def error(self) -> Exception:
-        """The error."""
-        made: Exception = self.kind.__new__(self.kind, *self.arguments)
-        vars(made).update(self.attributes)
-        return made
-
-
 def answer_questions(connection: socket.socket, answer: Answer) -> None:
     """Answer the questions that come over a connection, one after the other, until it is closed.
 
@@ -287,7 +256,7 @@ async def _outcome(answer: Answer, question: Any, allow: Allow) -> Any:
     try:
         return await answer(question, allow)
     except Exception as error:
-        return _Failure.of(error)
+        return Failure.of(error)
 
 
 async def _send(writer: asyncio.StreamWriter, message: object) -> None:

@@ -17,15 +17,18 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, TypeVar
 
 from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 
 from normata.core import log
 from normata.core.http.connections import PERSISTENCE, ConnectionLimit, stop_accepting
-from normata.core.http.supervisor import ENDING, GRACE, IDLE, LAST_ANSWERS, Supervisor
+from normata.core.http.failure import Failure
+from normata.core.http.supervisor import ENDING, GRACE, IDLE, LAST_ANSWERS, Prepared, Supervisor
 from normata.settings import Settings
+
+T = TypeVar("T")
 
 # No client may stop a worker, with or without a token. HTTP/2 is off: without TLS nobody needs it, and its compressed
 # headers turn a few kilobytes into megabytes. The head of a request is small and must arrive within ten seconds. A
@@ -50,12 +53,18 @@ class AddressInUse(OSError):
 
 
 def run(
-    settings: Settings, application: str = "normata.app:create_app", announce: Callable[[], None] = lambda: None
+    settings: Settings,
+    application: str = "normata.app:create_app",
+    prepare: Callable[[], T] = lambda: None,  # type: ignore[assignment,return-value] # then T is null
+    announce: Callable[[T], None] = lambda _: None,
 ) -> None:
-    """Serve until interrupted. Raises SystemExit(1) if workers die repeatedly.
+    """Serve until interrupted. Raises SystemExit(1) if workers die repeatedly, and what ``prepare`` raises.
 
     Worker processes read the settings from the environment, so they are put there. ``application`` names the factory of
-    the application; benchmarks name others. ``announce`` is called once a worker accepts connections.
+    the application; benchmarks name others. ``prepare`` is called once, before anything is served: by the worker, so
+    that the main process, which only watches it, does not need the memory for that. Several workers share what the
+    main process has imported, and then it does so itself. ``announce`` gets the result once a worker accepts
+    connections.
     """
     address = _address(settings.host, settings.port)
     for name, value in settings.model_dump(exclude_unset=True).items():  # workers see which are defaults
@@ -68,6 +77,7 @@ def run(
         server = Supervisor(
             settings,
             application,
+            prepare,
             announce,
             address=address,
             port=settings.port,
@@ -82,7 +92,10 @@ def run(
         )
         if settings.workers > 1:
             _import_once(application)
+            server.prepare_here()
         server.serve(target_loader=_load)
+        if server.failure is not None:
+            raise server.failure.error()
         if server.has_failed:
             raise SystemExit(1)
 
@@ -145,10 +158,17 @@ def connection_limit() -> int:
     return CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(CONNECTIONS, soft - _OTHER_FILES))
 
 
-def _load(target: str, report_ready: Connection, close: Sequence[int], port: int) -> Any:
+def _load(
+    target: str,
+    report_ready: Connection,
+    close: Sequence[int],
+    port: int,
+    prepare: Callable[[], object] | None,
+) -> Any:
     """The application, in a worker process, which ends when the main process does.
 
-    It reports when it is ready. ``close`` has the sockets of other workers to close.
+    It reports what ``prepare`` returns or raises, unless that is null, and when it is ready. ``close`` has the sockets
+    of other workers to close.
     """
     # Until Granian handles signals here, the forked copy of the main process's handler would ignore them, and the main
     # process would wait in vain. Ctrl-C goes to all processes, and the main process then ends the workers.
@@ -164,6 +184,8 @@ def _load(target: str, report_ready: Connection, close: Sequence[int], port: int
     try:
         imported = importlib.import_module(module)
         getattr(imported, _BEFORE_THREADS, lambda: None)()
+        if prepare is not None:
+            _report_prepared(prepare, report_ready)
         if main is not None:
             threading.Thread(target=_end_with, args=(main.pid,), name="normata-main-process", daemon=True).start()
         application = getattr(imported, factory)()
@@ -179,6 +201,16 @@ def _load(target: str, report_ready: Connection, close: Sequence[int], port: int
     with report_ready:
         report_ready.send(True)
     return application
+
+
+def _report_prepared(prepare: Callable[[], object], report: Connection) -> None:
+    try:
+        prepared: Prepared | Failure = Prepared(prepare())
+    except Exception as error:
+        prepared = Failure.of(error)
+    report.send(prepared)
+    if isinstance(prepared, Failure):
+        raise SystemExit(1)
 
 
 def _give_way(port: int) -> None:

@@ -17,12 +17,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from granian.net import SocketSpec  # type: ignore[attr-defined] # as Granian's server does
 from granian.server import Server
 
 from normata.core import log
+from normata.core.http.failure import Failure
 from normata.settings import Settings
 
 IDLE = 10  # seconds after which a connection without a request is closed
@@ -36,6 +37,12 @@ _ATTEMPTS = 3  # to start a worker, before the service ends
 _START = 120.0  # seconds for the start of a worker that replaces another one
 _LAST_REQUESTS = 300.0  # seconds for a replaced worker to finish its requests
 _CLOSING = IDLE + 1.0  # seconds after which no connection of a replaced worker is idle
+
+
+class Prepared(NamedTuple):
+    """What a worker reports once it has prepared the service."""
+
+    result: Any
 
 
 @dataclass
@@ -56,14 +63,29 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
     (RFC 9112, section 9.5).
     """
 
-    def __init__(self, settings: Settings, application: str, announce: Callable[[], None], **options: Any) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        application: str,
+        prepare: Callable[[], object],
+        announce: Callable[[Any], None],
+        **options: Any,
+    ) -> None:
+        """The first worker calls ``prepare`` before it serves. ``announce`` gets its result once that one serves."""
         super().__init__(application, workers_kill_timeout=GRACE, **options)
         self.has_failed = False
-        self._announce: Callable[[], None] | None = announce  # null once the first worker accepts connections
+        self.failure: Failure | None = None  # of preparing
+        self._prepare = prepare
+        self._prepared: Prepared | None = None  # null until a worker has reported it
+        self._announce: Callable[[Any], None] | None = announce  # null once it was called
         self._settings = settings
         self._sockets: list[Any] = []  # on Linux one for each worker
         self._replaced: list[_Replaced] = []
         self._had_terminal = _has_terminal()
+
+    def prepare_here(self) -> None:
+        """Prepare in this process instead. Raises what that raises."""
+        self._prepared = Prepared(self._prepare())
 
     def startup(self, *arguments: Any) -> None:
         """Bind the address and start the workers."""
@@ -103,7 +125,8 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
             self._shd = self._sockets[idx]
         others = [one.get_fd() for number, one in enumerate(self._sockets) if number != idx]
         receiver, sender = multiprocessing.Pipe(duplex=False)
-        load = partial(callback_loader, report_ready=sender, close=others, port=self.bind_port)
+        prepare = self._prepare if self._prepared is None else None
+        load = partial(callback_loader, report_ready=sender, close=others, port=self.bind_port, prepare=prepare)
         worker = super()._spawn_worker(idx, target, load)
         worker.ready = receiver
         return worker
@@ -126,13 +149,15 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
             # Granian wakes this loop. The timeout is for two workers that die at the same moment.
             self.main_loop_interrupt.wait(_LOOK if self._announce else 1)
             self.main_loop_interrupt.clear()
-            if self._announce is not None and self._accepts_connections():
-                self._announce()
-                self._announce = None
-            if self.reload_signal:
+            if self.reload_signal and self._announce is None:
                 self._reload(spawn_target, target_loader)
             self._end_replaced()
-            for worker in [worker for worker in self.wrks if not worker.is_alive()]:
+            dead = [worker for worker in self.wrks if not worker.is_alive()]
+            if self._announce is not None:
+                self._look_at_first(self._announce)
+                if self.has_failed:
+                    break
+            for worker in dead:
                 is_young = time.monotonic() - worker.birth < _YOUNG
                 failures[worker.idx] = failures.get(worker.idx, 0) + 1 if is_young else 0
                 self._log_worker_exit(worker)
@@ -146,6 +171,20 @@ class Supervisor(Server):  # type: ignore[misc,valid-type] # Granian chooses the
                 self._respawn_workers([worker.idx], spawn_target, target_loader)
                 self._log("info", "worker_replaced", worker=worker.idx + 1, pid=self.wrks[worker.idx].inner.pid)
         self.interrupt_children.clear()  # they have been replaced, so the service goes on
+
+    def _look_at_first(self, announce: Callable[[Any], None]) -> None:
+        """Note what the first worker has reported, and announce the service once it serves."""
+        ready = self.wrks[0].ready
+        with suppress(EOFError):
+            while self._prepared is None and self.failure is None and ready.poll():
+                report = ready.recv()
+                if isinstance(report, Failure):
+                    self.failure, self.has_failed = report, True
+                elif isinstance(report, Prepared):
+                    self._prepared = report
+        if self._prepared is not None and self._accepts_connections():
+            announce(self._prepared.result)
+            self._announce = None
 
     def _accepts_connections(self) -> bool:
         """Whether a worker listens; true where the workers' sockets are not known."""
