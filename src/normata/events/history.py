@@ -29,7 +29,7 @@ from normata.frameworks.model import (
 from normata.frameworks.visibility import visible_to
 from normata.identity.model import Membership
 from normata.links.model import Link
-from normata.links.queries import touches
+from normata.links.queries import ids_of_links
 from normata.records import assurance as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable
 
@@ -109,15 +109,20 @@ def list_events(transaction: Transaction, query: EventQuery) -> dict[str, Any]:
 def list_record_events(
     transaction: Transaction, kind: type[Restorable], record_id: str, query: PageQuery
 ) -> dict[str, Any]:
-    """A page of the history of a record, archived or live, and of its links, newest first. Raises NotFound."""
+    """A page of the history of a record, archived or live, and of its links, newest first, in four statements.
+
+    Raises NotFound.
+    """
     parameters = {"record": record_id, "organization": query.organization_id}
     if transaction.row(_find(kind), parameters) is None:
         raise NotFound
     columns = _EVENT.c
-    conditions = (
-        columns.entity_type.in_((kind.__name__, Link.__name__)),
-        columns.entity_id.in_(union(_links_of(kind, record_id, query), select(literal(record_id)))),
-    )
+    conditions = [columns.entity_type == kind.__name__, columns.entity_id == record_id]
+    if links := transaction.scalars(ids_of_links(query.organization_id, kind.path, record_id)):
+        conditions = [
+            columns.entity_type.in_((kind.__name__, Link.__name__)),
+            columns.entity_id.in_([record_id, *links]),
+        ]
     return _page(transaction, select(*columns).where(*conditions), query)
 
 
@@ -139,14 +144,16 @@ def list_control_events(transaction: Transaction, control_id: str, query: PageQu
     )
     conditions = (
         columns.entity_type.in_((ControlCoverage.__name__, Control.__name__, Link.__name__)),
-        columns.entity_id.in_(union(made, present, _links_of(Control, control_id, query), select(literal(control_id)))),
+        columns.entity_id.in_(
+            union(
+                made,
+                present,
+                *ids_of_links(query.organization_id, Control.array, control_id).selects,
+                select(literal(control_id)),
+            )
+        ),
     )
     return _page(transaction, select(*columns).where(*conditions), query)
-
-
-def _links_of(table: type[Table], row_id: str, query: PageQuery) -> Select[Any]:
-    """The ids of the links of something, also of those that were removed."""
-    return select(_LINK.c.id).where(_LINK.c.organization_id == query.organization_id, touches(table.array, row_id))
 
 
 def _page(transaction: Transaction, statement: Select[Any], query: PageQuery) -> dict[str, Any]:
@@ -198,7 +205,7 @@ def _read_by_all() -> frozenset[str]:
     return frozenset(table.array for table in (*Restorable.kinds, *others))
 
 
-_EVENT, _ASSESSMENT, _LINK = sql_table(AuditEvent), sql_table(ControlCoverage), sql_table(Link)
+_EVENT, _ASSESSMENT = sql_table(AuditEvent), sql_table(ControlCoverage)
 _OF_ACTION = (
     select(_EVENT.c.id)
     .where(_EVENT.c.organization_id == bindparam("organization"), _EVENT.c.action == bindparam("action"))

@@ -15,14 +15,12 @@ from sqlalchemy import (
     Integer,
     Select,
     String,
-    and_,
     bindparam,
     case,
     cast,
     func,
     literal,
     null,
-    or_,
     select,
     type_coerce,
     union_all,
@@ -100,11 +98,14 @@ def list_links(transaction: Transaction, query: LinkQuery) -> dict[str, Any]:
 
     Those of one thing come by relation, the oldest first; all of them come with the newest first.
     """
-    statement = _LIVE.where(_LINK.organization_id == query.organization_id)
-    order: Sequence[Any] = [_LINK.created_at.desc(), _LINK.id.desc()]
+    order: Sequence[Any]
     if query.kind is not None and query.id is not None:
-        statement = statement.where(touches(query.kind, query.id))
+        # By their ids alone: SQLite without statistics reads all of an organization's links rather than both indexes.
+        statement = _LIVE.where(_LINK.id.in_(ids_of_links(query.organization_id, query.kind, query.id)))
         order = [_LINK.relation.asc(), _LINK.created_at.asc(), _LINK.id.asc()]
+    else:
+        statement = _LIVE.where(_LINK.organization_id == query.organization_id)
+        order = [_LINK.created_at.desc(), _LINK.id.desc()]
     if query.relation is not None:
         statement = statement.where(_LINK.relation == query.relation)
     found = fetch_page(transaction, statement, order, query)
@@ -129,10 +130,12 @@ def links_by_id(transaction: Transaction, organization_id: str, ids: Collection[
     return {link["id"]: link for link in _as_wire(transaction, organization_id, rows)}
 
 
-def touches(kind: str, row_id: str) -> ColumnElement[bool]:
-    """The condition that a link leads from or to something."""
-    return or_(
-        and_(_LINK.from_id == row_id, _LINK.from_kind == kind), and_(_LINK.to_id == row_id, _LINK.to_kind == kind)
+def ids_of_links(organization_id: str, kind: str, row_id: str) -> CompoundSelect[Any]:
+    """The ids of the links that lead from or to something, also of those that were removed."""
+    own = select(_LINK.id).where(_LINK.organization_id == organization_id)
+    return union_all(
+        own.where(_LINK.from_id == row_id, _LINK.from_kind == kind),
+        own.where(_LINK.to_id == row_id, _LINK.to_kind == kind),
     )
 
 

@@ -17,7 +17,7 @@ from normata.console.app.control_columns import (
     groupings,
 )
 from normata.console.app.event_lines import UNSHOWN
-from normata.console.app.links import happenings_of, links_of, links_query
+from normata.console.app.links import happenings_of, links_of, links_query, named_in
 from normata.console.app.neighbourhood import neighbourhood_of
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, names_of
@@ -302,7 +302,9 @@ async def control_page(
         tasks=found.get("listTasks"),
         history=history,
         links=links_of("controls", control_id, found["listLinks"]) if is_now else None,
-        happenings=await happenings_of(page_request, "controls", control_id, history["items"]),
+        happenings=await happenings_of(
+            page_request, "controls", control_id, history["items"], named_in(found["listLinks"]) if is_now else {}
+        ),
         unshown=UNSHOWN | {"controlId", "ownerId"},
         names=names_of(found["listMembers"]),
         member_names={one["id"]: one["name"] for one in found["listMembers"]["items"]},

@@ -135,10 +135,17 @@ def happenings(kind: str, row_id: str, events: Iterable[Mapping[str, Any]], name
 
 
 async def happenings_of(
-    page_request: OrganizationRequest, kind: str, row_id: str, events: Sequence[Mapping[str, Any]]
+    page_request: OrganizationRequest, kind: str, row_id: str, events: Sequence[Mapping[str, Any]], named: Named
 ) -> Mapping[str, Happening]:
-    """The same with the names of the ends."""
-    return happenings(kind, row_id, events, await names_of(page_request, ends_in(events)))
+    """The same; names that are not among ``named`` are read."""
+    missing = [end for end in ends_in(events) if end not in named]
+    return happenings(kind, row_id, events, {**named, **await names_of(page_request, missing)})
+
+
+def named_in(answer: Mapping[str, Any]) -> Named:
+    """The names of the ends of links, from the answer to their query."""
+    ends = (link[side] for link in answer["items"] for side in ("from", "to"))
+    return {(end["kind"], end["id"]): _called(end) for end in ends}
 
 
 async def change(page_request: OrganizationRequest) -> Response:

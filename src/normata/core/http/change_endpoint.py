@@ -41,6 +41,7 @@ from normata.core.http.long_dry_runs import (
     DryRunOf,
     Respond,
     UnreadBody,
+    answer_of,
     execute,
     organization_of,
     preview_of,
@@ -123,12 +124,7 @@ async def change(
         request = await with_body(operation, request)
 
     def work(unit: UnitOfWork) -> Answer:
-        result, content = execute(operation, services, unit, request)
-        answer = respond(operation, request, content)
-        answer.result = result
-        if operation.found is not None and operation.found(result):
-            answer.status = 200
-        return answer
+        return answer_of(operation, services, unit, request, respond)
 
     async with _alone(operation, services, request, reach):
         if request.dry_run:

@@ -67,7 +67,7 @@ class DryRunOf:
         request = await with_plan(operation, by, await with_body(operation, self.request), reach)
 
         def work(unit: UnitOfWork) -> Answer:
-            return self.respond(operation, request, execute(operation, by, unit, request)[1])
+            return answer_of(operation, by, unit, request, self.respond)
 
         if allow is not None:
             await allow()
@@ -134,6 +134,16 @@ async def with_plan(operation: ChangeOperation, by: Changing, request: Request, 
         return request
     plan = await by.changes.plan(lambda unit: prepare(unit, request), actor=request.actor, scope=reach)
     return replace(request, plan=plan)
+
+
+def answer_of(operation: ChangeOperation, by: Changing, unit: UnitOfWork, request: Request, respond: Respond) -> Answer:
+    """Carry out an operation, and return its answer as ``respond`` makes it. Raises what the operation declares."""
+    result, content = execute(operation, by, unit, request)
+    answer = respond(operation, request, content)
+    answer.result = result
+    if operation.found is not None and operation.found(result):
+        answer.status = 200
+    return answer
 
 
 def execute(operation: ChangeOperation, by: Changing, unit: UnitOfWork, request: Request) -> tuple[Any, Any]:

@@ -28,7 +28,7 @@ it:
 
 - `viewer` reads, with a token of any scope. What changes something takes the scope `write`, and what manages people,
   tokens and organizations the scope `admin`.
-- `editor` assesses controls, makes matches, and makes, changes, archives and restores records.
+- `editor` assesses controls, makes matches and links, and makes, changes, archives and restores records.
 - `admin` adopts and leaves frameworks, makes frameworks and their controls, imports catalogs, invites people, and gives
   roles up to its own.
 - `owner` appoints and removes owners, and removes the organization.

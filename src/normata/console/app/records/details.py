@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.event_lines import UNSHOWN
-from normata.console.app.links import ends_in, happenings, links_of, links_query
+from normata.console.app.links import happenings_of, links_of, links_query, named_in
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.kinds import (
     Kind,
@@ -93,8 +93,7 @@ async def show_one(page_request: OrganizationRequest) -> Response:
     filled = [field for field in fields if _has(record, field) and field.sort != "files"]
     texts = [field for field in filled if field.sort in _LONG]
     events = await _events(kind, history["items"])
-    named = [*_named(record, fields, events), *ends_in(history["items"])]
-    names = await names_of(page_request, named)
+    names = await names_of(page_request, _named(record, fields, events))
     return page_request.page(
         "app/record.html",
         kind=kind_names(kind),
@@ -113,7 +112,9 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         label=label,
         names=names,
         links=links_of(kind.path, record_id, links),
-        happenings=happenings(kind.path, record_id, history["items"], names),
+        happenings=await happenings_of(
+            page_request, kind.path, record_id, history["items"], {**names, **named_in(links)}
+        ),
         archived=next(iter(archive["items"]), None),
         files=await _files(page_request, record, fields),
         takes_files=any(field.sort == "files" for field in fields),
