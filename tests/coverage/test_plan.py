@@ -172,8 +172,8 @@ def test_what_a_trial_does_not_depend_on_does_not_repeat_it(monkeypatch: pytest.
     trials: list[str] = []
     tried = planning._Plan._tried
 
-    def noted(self: planning._Plan, control: str) -> planning._Trial:
-        trials.append(control)
+    def noted(self: planning._Plan, control: planning._Control) -> planning._Trial:
+        trials.append(control.name)
         return tried(self, control)
 
     monkeypatch.setattr(planning._Plan, "_tried", noted)

@@ -85,8 +85,12 @@ def preview_adoption(
         was = "same" if baseline_id == framework.baseline_id else "other"
     own, others = prospect_of(transaction, organization_id, framework_id, baseline_id, was)
     requirements = read_requirements(transaction, organization_id, framework_id)
-    applicable = [requirement for requirement in requirements if own[requirement.id].applies]
-    then = {requirement.id: own[requirement.id].computed.effective for requirement in applicable}
+    applicable, then = [], {}
+    for requirement in requirements:
+        coverage = own.get(requirement.id)
+        if requirement.is_applicable if coverage is None else coverage.applies:
+            applicable.append(requirement)
+            then[requirement.id] = Level[requirement.effective] if coverage is None else coverage.computed.effective
     gaps = [requirement for requirement in applicable if then[requirement.id] < Level.FULL]
     return {
         "framework": _reference(framework),

@@ -13,7 +13,6 @@ changed since:
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count
@@ -61,15 +60,48 @@ def plan(
     return steps, True
 
 
+class _Control:
+    """A control in a plan: what of the graph still matters, without what can no longer rise, and what trials need.
+
+    ``level`` is that after the steps so far, and ``lacking`` how many requirements below a group are then not FULL.
+    ``making_full`` and ``lifting`` are the targets of its matches that it would make FULL, and PARTIAL;
+    ``lifting_within`` those that it makes PARTIAL if it is PARTIAL itself. ``dependent`` are the candidates whose
+    trials raise it, ``counting`` those whose trials make parts of it FULL. ``work`` is how much a look at it counts.
+    """
+
+    __slots__ = (
+        *("name", "level", "counts", "is_requirement", "is_gap", "lacking", "trial", "dependent", "counting"),
+        *("is_linked", "work", "making_full", "lifting", "lifting_within", "groups"),
+    )
+
+    def __init__(self, view: View, name: str, *, is_gap: bool) -> None:
+        node = view.node(name)
+        self.name = name
+        self.level = _level(view, name)
+        self.counts = _counts(view, name)
+        self.is_requirement = node is not None and not node.is_group
+        self.is_gap = is_gap
+        self.lacking = 0
+        self.trial: _Trial | None = None  # of a candidate
+        self.dependent: list[_Control] = []
+        self.counting: list[_Control] = []
+        self.is_linked = False
+        self.work = 0
+        self.making_full: list[_Control] = []
+        self.lifting: list[_Control] = []
+        self.lifting_within: list[_Control] = []
+        self.groups: list[_Control] = []
+
+
 class _Trial(NamedTuple):
     """What would follow if a control were assessed FULL.
 
     ``counted`` has the number of requirements that would become FULL below each group above one of them.
     """
 
-    full: Collection[str]
-    partial: Collection[str]
-    counted: Mapping[str, int]
+    full: Sequence[_Control]
+    partial: Sequence[_Control]
+    counted: Mapping[_Control, int]
 
 
 class _Plan:
@@ -78,125 +110,141 @@ class _Plan:
     def __init__(self, view: View, gaps: Collection[str], order: Callable[[Collection[str]], Order]) -> None:
         self._view = view
         self._gaps = frozenset(gaps)
-        self._raised: dict[str, Level] = {}
-        self._more_full: defaultdict[str, int] = defaultdict(int)  # below each group, after the steps so far
+        self._controls: dict[str, _Control] = {}
+        self._groups: dict[str, _Control] = {}
         self._work = 0
         self._numbers = count()
-        self._trials: dict[str, _Trial] = {}  # by candidate
-        self._dependent: defaultdict[str, set[str]] = defaultdict(set)  # by control, those whose trials raise it
-        self._counting: defaultdict[str, set[str]] = defaultdict(set)  # those whose trials make parts of a group FULL
-        self._best: list[tuple[tuple[int | bool, ...], tuple[int | str, ...], int, str, _Trial]] = []
+        self._best: list[tuple[tuple[int | bool, ...], tuple[int | str, ...], int, _Control, _Trial]] = []
         candidates = _candidates(view, gaps)
         _read_ahead(view, candidates)
         self._order = order(candidates)
         for candidate in candidates:
-            self._attempt(candidate)
+            self._attempt(self._control(candidate))
 
     def next_step(self) -> Step | None:
         """Take the best step. Null where no gap is left."""
         while self._best:
             *_, control, trial = heappop(self._best)
-            if self._trials.get(control) is trial:
+            if control.trial is trial:
                 break
         else:
             return None
-        if self._gaps.isdisjoint(trial.full):
+        if not any(one.is_gap for one in trial.full):
             return None
         step = Step(
-            control,
-            {one: self._level(one) for one in trial.full if self._is_requirement(one)},
-            [one for one in trial.partial if self._is_requirement(one)],
+            control.name,
+            {one.name: one.level for one in trial.full if one.is_requirement},
+            [one.name for one in trial.partial if one.is_requirement],
         )
         self._take(trial)
         return step
 
     def _take(self, trial: _Trial) -> None:
         """Have what a trial has found follow, and attempt again what depends on that."""
-        self._raised.update(dict.fromkeys(trial.partial, PARTIAL))
-        self._raised.update(dict.fromkeys(trial.full, FULL))
-        doubtful: set[str] = set()
-        for control in (*trial.full, *trial.partial):
-            doubtful |= self._dependent.pop(control, set())
+        doubtful: dict[_Control, None] = {}
+        for level, raised in ((FULL, trial.full), (PARTIAL, trial.partial)):
+            for one in raised:
+                one.level = level
+                doubtful.update(dict.fromkeys(one.dependent))
+                one.dependent = []
         for group, more in trial.counted.items():
-            self._more_full[group] += more
-            lacking = self._lacking(group)
-            doubtful.update(
-                one
-                for one in self._counting[group]
-                if (other := self._trials.get(one)) is not None and other.counted.get(group, 0) >= lacking
-            )
-        for control in trial.full:
-            self._trials.pop(control, None)
-        for control in doubtful & self._trials.keys():
-            self._attempt(control)
+            group.lacking -= more
+            for one in group.counting:
+                if one.trial is not None and one.trial.counted.get(group, 0) >= group.lacking:
+                    doubtful[one] = None
+        for one in trial.full:
+            one.trial = None
+        for one in doubtful:
+            if one.trial is not None:
+                self._attempt(one)
 
-    def _attempt(self, control: str) -> None:
+    def _attempt(self, control: _Control) -> None:
         """Find out what would follow from a candidate now."""
-        trial = self._trials[control] = self._tried(control)
-        for one in (*trial.full, *trial.partial):
-            self._dependent[one].add(control)
+        trial = control.trial = self._tried(control)
+        gaps_closed = closed = gaps_improved = improved = 0
+        for one in trial.full:
+            one.dependent.append(control)
+            gaps_closed += one.is_gap
+            closed += one.is_requirement
+        for one in trial.partial:
+            one.dependent.append(control)
+            gaps_improved += one.is_gap
+            improved += one.is_requirement
         for group in trial.counted:
-            self._counting[group].add(control)
-        gain = (
-            len(self._gaps.intersection(trial.full)),
-            sum(map(self._is_requirement, trial.full)),
-            len(self._gaps.intersection(trial.partial)),
-            sum(map(self._is_requirement, trial.partial)),
-            self._level(control) == PARTIAL,
-        )
+            group.counting.append(control)
+        gain = (-gaps_closed, -closed, -gaps_improved, -improved, -(control.level == PARTIAL))
         # The number decides between entries of one candidate, because trials cannot be compared.
-        entry = (tuple(-one for one in gain), self._order[control], next(self._numbers), control, trial)
-        heappush(self._best, entry)
+        heappush(self._best, (gain, self._order[control.name], next(self._numbers), control, trial))
 
-    def _tried(self, control: str) -> _Trial:
+    def _tried(self, control: _Control) -> _Trial:
         """What would follow by the rules of coverage; see ``engine.py``. Raises GraphTooLarge."""
-        view, counted = self._view, dict[str, int]()
-        full, partial = [control], list[str]()  # both grow during the loops
+        counted: dict[_Control, int] = {}
+        full, partial = [control], list[_Control]()  # both grow during the loops
         raised = {control}
         for one in full:
-            self._work += len(view.ahead(one)) + len(view.counts_for(one))
-            for match in view.ahead(one):
-                if match.level == FULL and match.target not in raised and self._is_open(match.target, FULL):
-                    raised.add(match.target)
-                    full.append(match.target)
-            for group in view.counts_for(one):
-                counted[group] = counted.get(group, 0) + 1
-                if counted[group] >= self._lacking(group) and group not in raised and self._is_open(group, FULL):
+            if not one.is_linked:
+                self._link(one)
+            self._work += one.work
+            for target in one.making_full:
+                if target.level < FULL and target not in raised:
+                    raised.add(target)
+                    full.append(target)
+            for group in one.groups:
+                more = counted[group] = counted.get(group, 0) + 1
+                if more >= group.lacking and group.counts and group.level < FULL and group not in raised:
                     raised.add(group)
                     full.append(group)
         for one in full:
-            self._lift((match.target for match in view.ahead(one)), raised, partial)
-            self._lift(view.counts_for(one), raised, partial)
+            _lift(one.lifting, raised, partial)
+            _lift(one.groups, raised, partial)
         for one in partial:
-            self._work += len(view.ahead(one)) + len(view.counts_for(one))
-            self._lift((match.target for match in view.ahead(one) if match.within), raised, partial)
-            self._lift(view.counts_for(one), raised, partial)
+            if not one.is_linked:
+                self._link(one)
+            self._work += one.work
+            _lift(one.lifting_within, raised, partial)
+            _lift(one.groups, raised, partial)
         if self._work > _MOST_WORK:
             raise GraphTooLarge
         return _Trial(full, partial, counted)
 
-    def _lift(self, controls: Iterable[str], raised: set[str], partial: list[str]) -> None:
-        """Add those of these controls that are NONE to what would become PARTIAL."""
-        for one in controls:
-            if one not in raised and self._is_open(one, PARTIAL):
-                raised.add(one)
-                partial.append(one)
+    def _control(self, name: str) -> _Control:
+        found = self._controls.get(name)
+        if found is None:
+            found = self._controls[name] = _Control(self._view, name, is_gap=name in self._gaps)
+        return found
 
-    def _lacking(self, group: str) -> int:
-        """How many requirements below a group are not FULL."""
-        below = self._view.counts(group)
-        return below.number - below.full - self._more_full[group]
+    def _group(self, name: str) -> _Control:
+        found = self._groups.get(name)
+        if found is None:
+            found, below = self._control(name), self._view.counts(name)
+            found.lacking = below.number - below.full
+            self._groups[name] = found
+        return found
 
-    def _level(self, control: str) -> Level:
-        return self._raised.get(control) or _level(self._view, control)
+    def _link(self, control: _Control) -> None:
+        """Set what a control leads to. Levels only rise, so what is left out now never matters later."""
+        view, name = self._view, control.name
+        matches = view.ahead(name)
+        for match in matches:
+            target = self._control(match.target)
+            if target.counts and target.level < FULL:
+                if match.level == FULL:
+                    control.making_full.append(target)
+                if target.level < PARTIAL:
+                    control.lifting.append(target)
+                    if match.within:
+                        control.lifting_within.append(target)
+        control.groups = [self._group(group) for group in view.counts_for(name)]
+        control.work = len(matches) + len(control.groups)
+        control.is_linked = True
 
-    def _is_open(self, control: str, level: Level) -> bool:
-        """Whether a control applies, and is below a level."""
-        return self._level(control) < level and _counts(self._view, control)
 
-    def _is_requirement(self, control: str) -> bool:
-        node = self._view.node(control)
-        return node is not None and not node.is_group
+def _lift(controls: Iterable[_Control], raised: set[_Control], partial: list[_Control]) -> None:
+    """Add those of these controls that are NONE to what would become PARTIAL."""
+    for one in controls:
+        if one.level < PARTIAL and one.counts and one not in raised:
+            raised.add(one)
+            partial.append(one)
 
 
 def _level(view: View, control: str) -> Level:

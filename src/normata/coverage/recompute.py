@@ -306,11 +306,6 @@ def stored_coverage(transaction: Transaction, organization_id: str) -> dict[str,
     return {control: found.computed for control, found in _stored(transaction, organization_id).items()}
 
 
-def stored_in(transaction: Transaction, organization_id: str, framework_id: str) -> dict[str, Ranked]:
-    """The stored coverage and applicability of the controls of an adopted framework."""
-    return _ranked(transaction.rows(_STORED_IN, {"organization": organization_id, "framework": framework_id}))
-
-
 def _stored(transaction: Transaction, organization_id: str) -> dict[str, Ranked]:
     return _ranked(transaction.rows(_STORED, {"organization": organization_id}))
 
@@ -344,9 +339,6 @@ _STATEMENTS = select(_STATEMENT.c.control_id, assessed_status().label("status"),
 _RESULTS = ("status", "is_indirect", "own", "rank", "applies")
 _STORED = select(_EFFECTIVE.c.control_id, *(_EFFECTIVE.c[name] for name in _RESULTS)).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION
-)
-_STORED_IN = _STORED.join(_CONTROL, _CONTROL.c.id == _EFFECTIVE.c.control_id).where(
-    _CONTROL.c.framework_id == bindparam("framework")
 )
 _CONFLICTS = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.conflict).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION, _EFFECTIVE.c.conflict.is_not(None)

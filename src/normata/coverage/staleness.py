@@ -106,6 +106,8 @@ def _is_unreviewed(columns: Any) -> ColumnElement[bool]:
 
 def staleness(row: Any, moment: str) -> list[dict[str, Any]]:
     """The reasons why an assessment is stale. Its row has review_due_at, assessed_at, lapsed_at and reworded_at."""
+    if row.lapsed_at is row.review_due_at is row.reworded_at is None:  # as most are, in reports of thousands of rows
+        return []
     since = row.lapsed_at
     if since is None and (due := missed_review(row)) is not None and due <= moment:
         since = due

@@ -33,7 +33,8 @@ class StoredGraph(Graph):
     """Reads the graph with the statements of a transaction, which must not change it meanwhile.
 
     Matches, groups and requirements come with the nodes at their other ends, which are then read no more. Statements
-    are what a change costs on PostgreSQL: each is a round trip.
+    are what a change costs on PostgreSQL: each is a round trip. The nodes at the ends of thousands of matches come by
+    themselves, because most would come several times.
     """
 
     def __init__(self, transaction: Transaction, organization_id: str) -> None:
@@ -49,6 +50,8 @@ class StoredGraph(Graph):
 
     @override
     def matches(self, controls: Collection[str]) -> list[tuple[str, str, Level]]:
+        if len(controls) > _MANY:
+            return [(source, target, _LEVELS[level]) for source, target, level in self._rows(_ENDS, controls)]
         found = []
         for source, target, level, *node in self._rows(_AROUND, controls):
             self._note(node)
@@ -95,7 +98,7 @@ class StoredGraph(Graph):
         """Note the node in a row of ``_NODE``, and return the id of its control."""
         control, is_group_, adoption, assessed, is_in, effective, own, rank, conflict = row
         if control not in self._nodes:
-            is_applicable = is_in is not False  # null if no adopted framework has the control
+            is_applicable = self._applies(control, is_in)
             self._nodes[control] = Node(
                 is_group_,
                 is_adopted=adoption is not None,
@@ -109,6 +112,12 @@ class StoredGraph(Graph):
             )
         return str(control)
 
+    def _applies(self, _control: str, stored: bool | None) -> bool:
+        """Whether a control applies; ``stored`` is null if no adopted framework has it."""
+        return stored is not False
+
+
+_MANY = 500  # controls, from which on their matches are read without the nodes at the ends
 
 _LEVELS = {level.name: level for level in Level}
 
@@ -166,6 +175,9 @@ _BEHIND = _with_node(
     _matches.join(_CONTROL, _CONTROL.c.id == _MATCH.c.source_control_id).where(_MATCH.c.target_control_id.in_(_IDS))
 )
 _AROUND = union_all(_AHEAD, _BEHIND)
+_ENDS = union_all(
+    _matches.where(_MATCH.c.source_control_id.in_(_IDS)), _matches.where(_MATCH.c.target_control_id.in_(_IDS))
+)
 
 _below = below_groups()
 _assessed_below = and_(IsIdOf(_STATEMENT.c.control_id, _below.c.id), _of_statement)

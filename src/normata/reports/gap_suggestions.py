@@ -101,13 +101,14 @@ class GapSuggestions:
 
     def of(self, gap_id: str) -> Iterator[dict[str, Any]]:
         """The members of :class:`GapSuggestion` for a gap: first those that close it, then those that lift most."""
-        lifts = self._lifts.get(gap_id, {}).values()
-        for source, closes in nsmallest(
-            _MAX_SUGGESTIONS, lifts, key=lambda lift: (not lift.closes, *self._order(lift.source))
-        ):
+        lifts = [*self._lifts.get(gap_id, {}).values()]
+        if len(lifts) > 1:
+            lifts.sort(key=lambda lift: (not lift.closes, *self._order(lift.source)))
+        for source, closes in lifts[:_MAX_SUGGESTIONS]:
+            status = "FULL" if closes else "PARTIAL"
             yield self._control(source) | {
-                "matchLevel": "FULL" if closes else "PARTIAL",
-                "wouldBecome": "FULL" if closes else "PARTIAL",
+                "matchLevel": status,
+                "wouldBecome": status,
                 "lifts": self._lifted[source.id],
             }
 

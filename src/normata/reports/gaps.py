@@ -112,10 +112,10 @@ def read_gaps(transaction: Transaction, organization_id: str, framework_id: str)
 
 
 def _gap(gap: Any, suggestions: GapSuggestions, moment: str) -> dict[str, Any]:
-    return _assessed(gap, moment) | {
-        "isAssessed": gap.assessed is not None,
-        "suggestions": list(suggestions.of(gap.id)),
-    }
+    found = _assessed(gap, moment)
+    found["isAssessed"] = gap.assessed is not None
+    found["suggestions"] = list(suggestions.of(gap.id))
+    return found
 
 
 def _assessed(requirement: Any, moment: str) -> dict[str, Any]:

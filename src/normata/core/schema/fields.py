@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -242,9 +243,11 @@ class _Ranked(TypeDecorator[str]):
     def process_bind_param(self, value: str | None, _dialect: object) -> int | None:
         return None if value is None else COVERAGE_STATUSES.index(value)
 
-    def process_result_value(self, value: int | None, _dialect: object) -> str | None:
-        return None if value is None else COVERAGE_STATUSES[value]
+    def result_processor(self, _dialect: object, _coltype: object) -> Conversion:
+        return _BY_RANK.__getitem__  # reports read it in tens of thousands of rows
 
+
+_BY_RANK: Mapping[int | None, CoverageStatus | None] = {None: None, **dict(enumerate(COVERAGE_STATUSES))}
 
 Coverage = Annotated[CoverageStatus, mapped_column(_Ranked)]
 Level = Annotated[MatchLevel, mapped_column(_Ranked)]
