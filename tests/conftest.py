@@ -26,7 +26,7 @@ from tests.databases import build, change, settings_for
 from tests.files.rows import fill
 from tests.listing import Listing
 from tests.pooled import Kept, opened, to_lend
-from tests.postgres import Server, running_server
+from tests.postgres import Server, running_server, server_with_trigrams
 
 # By default Hypothesis draws the same examples in every CI run.
 hypothesis.settings.register_profile("others each time", derandomize=False)
@@ -180,8 +180,30 @@ def own_postgres_url(postgres: Server, postgres_template: str) -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> str:
     """The URL of a fresh copy of the test world. The test runs once on each database."""
-    url: str = request.getfixturevalue({"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param])
+    url: str = request.getfixturevalue(_URLS[request.param])
     return url
+
+
+_URLS = {"sqlite": "sqlite_url", "postgresql": "postgres_url", "pg_trgm": "trigrams_url"}
+
+
+@pytest.fixture(scope="session")
+def trigrams_template() -> Iterator[tuple[Server, str]]:
+    """A PostgreSQL server that has `pg_trgm`, and the name of a database with the test world there, to copy."""
+    with server_with_trigrams() as server:
+        name = f"normata_template_{uuid4().hex}"
+        build(server.create(name), with_world=True)
+        yield server, name
+        server.drop(name)
+
+
+@pytest.fixture
+def trigrams_url(trigrams_template: tuple[Server, str]) -> Iterator[str]:
+    """The URL of a fresh copy of the test world on a PostgreSQL server that has `pg_trgm`."""
+    server, template = trigrams_template
+    name = f"normata_{uuid4().hex}"
+    yield server.create(name, template=template)
+    server.drop(name)
 
 
 @pytest.fixture(scope="session")

@@ -84,6 +84,8 @@ def build(url: str, *, with_world: bool) -> None:
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 # For tests of what is the same on every database but for this.
 on_both = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
+# For searches, which PostgreSQL makes with or without its extension.
+with_and_without_trigrams = pytest.mark.parametrize("database_url", ["sqlite", "postgresql", "pg_trgm"], indirect=True)
 on_both_shared = pytest.mark.parametrize("shared_url", ["sqlite", "postgresql"], indirect=True)
 
 

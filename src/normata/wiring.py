@@ -23,8 +23,9 @@ def job_types() -> tuple[JobType, ...]:
     from normata.files.expiry import UNATTACHED_FILES  # noqa: PLC0415
     from normata.identity.members.expiry import EXPIRIES  # noqa: PLC0415
     from normata.notifications.reminders import REMINDERS  # noqa: PLC0415
+    from normata.records.search.indexing import INDEXING  # noqa: PLC0415
 
-    return REMINDERS, LAPSES, EXPIRIES, UNATTACHED_FILES
+    return REMINDERS, LAPSES, EXPIRIES, UNATTACHED_FILES, INDEXING
 
 
 def changes_of(database: Database) -> Changes:

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from normata.core.db import trigrams
+from normata.core.db.sqlite import trigrams as on_sqlite
 from normata.core.schema.text import fold, search_text
 from normata.core.schema.wire import wire_names
 from normata.operations import SECURITY
 from normata.records.base import Restorable, text_columns
 from normata.records.kinds import Finding, Task
 from normata.tables import Table
-from tests.databases import on_both
+from tests.databases import with_and_without_trigrams
 from tests.records.living import change, make
 from tests.served import Served
 from tests.world import ALPHA
@@ -98,7 +99,7 @@ def limit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> An
     return request.param
 
 
-@on_both
+@with_and_without_trigrams
 def test_searches_find_what_a_brute_force_finds(service: Served, limit: str) -> None:
     rng, editor = Random(limit), service.bearer("editor")  # noqa: S311 - no secret
     rows = {
@@ -138,7 +139,7 @@ def test_searches_find_what_a_brute_force_finds(service: Served, limit: str) -> 
         assert "whose trigrams are missing or wrong" in faults(service)[0]
 
 
-@on_both
+@with_and_without_trigrams
 def test_former_texts_are_not_taken_for_few(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """The index still has the numbers of texts that have changed, and those come first."""
     monkeypatch.setattr(trigrams, "FEW", 50)
@@ -155,10 +156,10 @@ def test_former_texts_are_not_taken_for_few(service: Served, monkeypatch: pytest
 
 
 def trigrams_of(part: str, service: Served) -> int:
-    """How many texts have a trigram, as the index has it."""
+    """How many texts have a trigram, as SQLite's index has it."""
     return len(
         service.database.read_now(
-            lambda transaction: transaction.rows(trigrams._ROWIDS, {"trigrams": part, "few": 1_000})
+            lambda transaction: transaction.rows(on_sqlite._ROWIDS, {"trigrams": part, "few": 1_000})
         )
     )
 

@@ -244,6 +244,7 @@ def _warnings(database: Database) -> list[str]:
     """Warnings: no faults of the database, but worth correcting."""
     from normata.core.db.sqlite.database import SQLite
 
-    if not isinstance(database, SQLite):
-        return []
-    return list(output_files.readable_by_others(output_files.database_files(database.path)))
+    found = database.read_now(lambda transaction: list(database.warnings(transaction)))
+    if isinstance(database, SQLite):
+        found += output_files.readable_by_others(output_files.database_files(database.path))
+    return found

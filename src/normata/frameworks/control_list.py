@@ -13,6 +13,7 @@ from sqlalchemy.orm import aliased
 from sqlalchemy.sql.visitors import iterate
 
 from normata.core.db.transaction import Transaction
+from normata.core.db.trigrams import Hits, among_few
 from normata.core.schema.cursors import LONGEST_KEY, SortKeys
 from normata.core.schema.paging import (
     Counted,
@@ -22,6 +23,7 @@ from normata.core.schema.paging import (
     matching,
     ordered,
 )
+from normata.core.schema.text import fold
 from normata.core.schema.wire import listed_columns, wire_names
 from normata.errors import NotFound
 from normata.frameworks.catalog_order import PLACES, OnPage, Stretch, matching_positions, part, searched, spans
@@ -268,10 +270,25 @@ def _found_positions(
     if early:
         return early
     found: Select[Any] = _joined(PLACES, query.conditions)
-    if query.search:
+    hits = _hits(transaction, query)
+    if _TABLE in hits.few:
+        among = among_few(ControlTable.id.expression, _TABLE)
+        found = found.where(among, matching(ControlTable.search_text.expression, query.search or ""))
+    elif query.search:
         found = found.where(searched(query.search))
     found = found.where(ControlTable.framework_id.in_([framework.id for framework in chosen]))
-    return matching_positions(transaction, stretches, query, found, {"organization": query.organization_id})
+    return matching_positions(transaction, stretches, query, found, _parameters(query, hits))
+
+
+_TABLE = ControlTable.__tablename__
+
+
+def _hits(transaction: Transaction, query: ControlQuery) -> Hits:
+    return transaction.hits(fold(query.search or "").split(), query.organization_id, [_TABLE])
+
+
+def _parameters(query: ControlQuery, hits: Hits) -> dict[str, Any]:
+    return {"organization": query.organization_id, **hits.parameters()}
 
 
 @cache
@@ -314,11 +331,14 @@ def _sorted_rows(transaction: Transaction, chosen: Sequence[_Adopted], query: Co
         statement = statement.join(Framework, Framework.id == ControlTable.framework_id)
     is_whole = not query.search and not query.conditions
     counted = Counted(sum(framework.controls for framework in chosen)) if is_whole else None
+    hits = _hits(transaction, query)
+    if _TABLE in hits.few:
+        statement = statement.where(among_few(ControlTable.id.expression, _TABLE))
     if query.search:
         statement = statement.where(matching(ControlTable.search_text.expression, query.search))
     statement = _joined(statement, query.conditions, _SORT_KEYS[query.sort_column])
     order = ordered(_SORT_KEYS[query.sort_column], query.sort_direction, tie=ControlTable.id.expression)
-    parameters = {"organization": query.organization_id}
+    parameters = _parameters(query, hits)
     page = fetch_page(transaction, statement, order, query, parameters, counted=counted, scans=True)
     place = {row.id: number for number, row in enumerate(page.rows)}
     found = transaction.rows(_ROWS_BY_ID, parameters | {"ids": list(place)}) if place else ()

@@ -8,6 +8,7 @@ import sqlalchemy
 from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint, false, literal_column, true
 from sqlalchemy.orm import Mapped, mapped_column
 
+from normata.core.db.trigrams import add_triggers
 from normata.core.db.types import passes_at, text
 from normata.core.schema.fields import (
     Count,
@@ -24,7 +25,16 @@ from normata.core.schema.fields import (
     Text,
     Timestamp,
 )
-from normata.core.schema.table import CODED, Table, defaults_to, derived, foreign_key, names_person, refers_to
+from normata.core.schema.table import (
+    CODED,
+    Table,
+    defaults_to,
+    derived,
+    foreign_key,
+    names_person,
+    refers_to,
+    sql_table,
+)
 from normata.core.schema.text import natural_key, search_text, slugify
 
 
@@ -168,6 +178,9 @@ class Control(Table):
         row["identifier_key"] = natural_key(row["identifier"])
         row["name_key"] = natural_key(row["name"])
         row["slug_key"] = natural_key(row["slug"])
+
+
+add_triggers(sql_table(Control))
 
 
 class MappingDocument(Table):

@@ -92,7 +92,15 @@ def record_names(kind: type[Restorable]) -> Naming:
         table.id, table[kind.title_column()].label("label"), identifier.label("identifier"), null().label("control_id")
     ).where(table.organization_id == _ORGANIZATION)
     order = [table.title_key.asc(), table.id.asc()]
-    return Naming(rows, table.id, table.archived_at.is_(None), table.search_text, order, kind.__tablename__)
+    return Naming(
+        rows,
+        table.id,
+        table.archived_at.is_(None),
+        table.search_text,
+        order,
+        indexed=kind.__tablename__,
+        has_order=(is_listed(kind),),
+    )
 
 
 _FRAMEWORK, _CONTROL = sql_table(Framework).c, sql_table(Control).c
@@ -122,7 +130,7 @@ def control_names() -> Naming:
         .where(visible_to(_ORGANIZATION))
     )
     order = [*_IN_ORDER, _CONTROL.id.asc()]
-    return Naming(rows, _CONTROL.id, _ADOPTION.id.is_not(None), _CONTROL.search_text, order)
+    return Naming(rows, _CONTROL.id, _ADOPTION.id.is_not(None), _CONTROL.search_text, order, Control.__tablename__)
 
 
 @cache
@@ -135,7 +143,7 @@ def assessment_names() -> Naming:
         .where(_STATEMENT.organization_id == _ORGANIZATION)
     )
     order = [*_IN_ORDER, _STATEMENT.id.asc()]
-    return Naming(rows, _STATEMENT.id, true(), _CONTROL.search_text, order)
+    return Naming(rows, _STATEMENT.id, true(), _CONTROL.search_text, order, Control.__tablename__, _CONTROL.id)
 
 
 def _adopted(framework_id: ColumnElement[Any]) -> ColumnElement[bool]:

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
-from normata.core.db.trigrams import among_few, few_with
+from normata.core.db.trigrams import among_few
 from normata.core.db.types import Document
 from normata.core.schema.cursors import Part, SortKeys
 from normata.core.schema.descriptions import known_values
@@ -131,15 +131,17 @@ def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -
     It takes one statement, one more for a search, and one more to count if there are records behind the page, or if no
     index has its records in order.
     """
-    few = few_with(transaction, fold(query.search or "").split(), [kind.__tablename__])
-    if few is not None:
-        records = _records(kind, query).where(among_few(kind.sql().c.id, kind.__tablename__))
+    table = kind.__tablename__
+    hits = transaction.hits(fold(query.search or "").split(), query.organization_id, [table])
+    is_common = table in hits.common
+    if table in hits.few:
+        records = _records(kind, query).where(among_few(kind.sql().c.id, table))
         # No order of an index, so that the database starts from the few ids.
-        found = fetch_page(transaction, records, _order(kind, query, by_index=False), query, few)
+        found = fetch_page(transaction, records, _order(kind, query, by_index=False), query, hits.parameters())
     elif _is_scattered(query):
-        found = _scattered(transaction, kind, query)
+        found = _scattered(transaction, kind, query, is_common=is_common)
     else:
-        records, order = _records(kind, query), _order(kind, query)
+        records, order = _records(kind, query, is_common=is_common), _order(kind, query)
         # From the newest on: archived records are mostly old, and the indexes of filters have them, too.
         counted = records.order_by(*order) if _is_by_time(query) else records
         parts = _parts(transaction, kind, query, SortKeys(order))
@@ -148,9 +150,9 @@ def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -
     return envelope([dict(zip(names, row, strict=False)) for row in found.rows], found, query)
 
 
-def _scattered(transaction: Transaction, kind: type[Restorable], query: Any) -> Found:
+def _scattered(transaction: Transaction, kind: type[Restorable], query: Any, *, is_common: bool) -> Found:
     """A page of records that no index has in the order of the list."""
-    counted = count(transaction, _records(kind, query), query)
+    counted = count(transaction, _records(kind, query, is_common=is_common), query)
     among_many = not counted.is_exact
     table = kind.sql().c
     # Without an index for the order, else SQLite would go through that, past up to a million other records.
@@ -233,8 +235,8 @@ def _beyond(column: Column[Any], value: Any, *, is_descending: bool) -> ColumnEl
     return column < last if is_descending else column > last
 
 
-def _records(kind: type[Restorable], query: Any, *, among_many: bool = False) -> Select[Any]:
-    return select(*columns(kind)).where(*_conditions(kind, query, among_many=among_many))
+def _records(kind: type[Restorable], query: Any, *, among_many: bool = False, is_common: bool = False) -> Select[Any]:
+    return select(*columns(kind)).where(*_conditions(kind, query, among_many=among_many, is_common=is_common))
 
 
 def one_record(
@@ -248,12 +250,13 @@ def one_record(
 
 
 def _conditions(
-    kind: type[Restorable], query: Any, *, among_many: bool = False, without: str = ""
+    kind: type[Restorable], query: Any, *, among_many: bool = False, is_common: bool = False, without: str = ""
 ) -> list[ColumnElement[bool]]:
     """The conditions on a record; that of the organization comes first.
 
     ``among_many`` is true if so many match that they are best found in the list's order: sorting the ids of 10,000
-    takes some milliseconds, skipping others may mean a million. ``without`` is a filter to ignore.
+    takes some milliseconds, skipping others may mean a million. See :func:`normata.core.schema.paging.matching` for
+    ``is_common``. ``without`` is a filter to ignore.
     """
     table = kind.sql().c
     conditions: list[ColumnElement[bool]] = [table.organization_id == query.organization_id]
@@ -277,7 +280,7 @@ def _conditions(
     elif since is not None:
         conditions += [table.updated_at != _NEVER, table.updated_at >= since]
     if query.search:
-        conditions.append(matching(table.search_text, query.search))
+        conditions.append(matching(table.search_text, query.search, is_common=is_common))
     return conditions
 
 

@@ -121,6 +121,11 @@ class Database(ABC):
     def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
         """Warnings about rights of the URL's login that the service does not need, a sentence each."""
 
+    def warnings(self, transaction: Transaction) -> Iterator[str]:
+        """What is no fault of the database, but worth correcting, a sentence each."""
+        del transaction
+        return iter(())
+
     def figures(self) -> Mapping[str, float]:
         """Sizes of the files of an embedded database, and when it was last backed up, by the names of metrics."""
         return {}

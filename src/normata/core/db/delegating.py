@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -10,6 +10,7 @@ from sqlalchemy import Delete, Insert, Update
 from typing_extensions import override
 
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, TenantScope, Transaction
+from normata.core.db.trigrams import Hits
 
 # SQLAlchemy computes it anew for each call.
 _returning: WeakKeyDictionary[Statement, bool] = WeakKeyDictionary()
@@ -30,11 +31,22 @@ class DelegatingTransaction(Transaction):
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
-        self.has_trigrams = transaction.has_trigrams
 
     @override
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
         return self._transaction.rows(statement, parameters)
+
+    @override
+    def hits(self, words: Sequence[str], organization_id: str, kinds: Iterable[str]) -> Hits:
+        return self._transaction.hits(words, organization_id, kinds)
+
+    @override
+    def texts_wait(self) -> bool:
+        return self._transaction.texts_wait()
+
+    @override
+    def index_texts(self) -> bool:
+        return self._transaction.index_texts()
 
     @override
     def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:

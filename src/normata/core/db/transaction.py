@@ -8,12 +8,13 @@ them, at a fraction of the cost of SQLAlchemy's own connections.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import CompoundSelect, Delete, Insert, Select, Update
 
+from normata.core.db.trigrams import NO_HITS, Hits
 from normata.core.db.types import now
 
 T = TypeVar("T")
@@ -67,8 +68,6 @@ class Transaction(ABC):
     :class:`normata.errors.Unavailable`.
     """
 
-    has_trigrams: bool = False  # whether the database has the index of :mod:`normata.core.db.trigrams`
-
     @abstractmethod
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
         """Execute ``statement`` and return all its rows; none if it returns no rows."""
@@ -121,6 +120,25 @@ class Transaction(ABC):
         itself, its plans assume a small table. If few rows were written, this is not needed, and the table is skipped;
         each database decides what is few.
         """
+
+    def hits(self, words: Sequence[str], organization_id: str, kinds: Iterable[str]) -> Hits:
+        """What an index says of the rows of tables whose texts may have all folded words: nothing if none helps.
+
+        See :mod:`normata.core.db.trigrams`.
+        """
+        del words, organization_id, kinds
+        return NO_HITS
+
+    def texts_wait(self) -> bool:
+        """Whether so many texts were written that it is time for :meth:`index_texts`."""
+        return False
+
+    def index_texts(self) -> bool:
+        """Index some of the texts that were written, and return whether there are more.
+
+        It is called from time to time. SQLite's index needs no such call.
+        """
+        return False
 
     def time_of_reading(self) -> str:
         """The moment (in wire form) that what is read is about: now, unless it is of the past."""

@@ -1,88 +1,94 @@
-"""Searches by the trigrams of records' texts, where the database has an index of them: on SQLite, FTS5's.
+"""Searches by the trigrams of texts, where the database has an index of them.
 
 The index finds the texts that have all trigrams of the words. Whether they have the words is for the statement to say
 that searches among what was found: see :mod:`normata.core.schema.paging`.
 
-Triggers write the index. Each text has a number, and one that changes gets another one. To index a text alone costs a
-write ten times as much as among many, so each number that ends a batch has its batch indexed together, and searches
-look at the texts since then one by one. The index has no texts, and is not told of those that have changed or gone:
-their numbers have no row any more. Scrubbing makes it anew without them.
+Triggers write the index. PostgreSQL's is described in :mod:`normata.core.db.postgresql.trigrams`. SQLite's is one of
+FTS5: each text has a number, and one that changes gets another one. To index a text alone costs a write ten times as
+much as among many, so each number that ends a batch has its batch indexed together, and searches look at the texts
+since then one by one. The index has no texts, and is not told of those that have changed or gone: their numbers have no
+row any more. Scrubbing makes it anew without them.
 """
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Integer, Table, bindparam, column, func, select, table
+from sqlalchemy import ColumnElement, MetaData, Table, bindparam, select
 from sqlalchemy import String as SqlString
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from normata.core.db.schema_items import Trigger
-from normata.core.db.transaction import Transaction
 
 INDEX, NUMBERS, TEXTS = "record_trigram", "record_trigram_row", "record_trigram_text"
 OWN_TABLES = frozenset({INDEX, NUMBERS, *(f"{INDEX}_{part}" for part in ("data", "idx", "config"))})
+TEXTS_OF = "_trigram_text"  # how the tables of texts on PostgreSQL end
 HAS_TRIGRAMS = "has_trigrams"  # the info of a table
 BATCH = 256  # texts that are indexed together
 
 FEW = 2_000  # texts; to read and to sort so many takes less time than to look for more in the order of a list
-_MOST = 32  # trigrams of a search; more hardly exclude any more
-
-_index = table(INDEX, column("rowid"), column(INDEX))
-_numbers = table(NUMBERS, column("number"), column("kind"), column("record_id", SqlString()))
-_sequence = table("sqlite_sequence", column("seq"), column("name"))
 
 
-def match(words: Sequence[str]) -> str | None:
-    """What the index is asked for, for the folded words of a search; null if none of them has a trigram."""
-    # All of them: the more of them overlap, the fewer texts have them without having the word.
-    parts = dict.fromkeys(word[place : place + 3] for word in words for place in range(len(word) - 2))
-    return " AND ".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in list(parts)[:_MOST]) or None
+def texts_of(kind: str) -> str:
+    """The table on PostgreSQL that has the texts of a table, with their index."""
+    return f"{kind}{TEXTS_OF}"
 
 
-def few_with(transaction: Transaction, words: Sequence[str], kinds: Iterable[str]) -> Mapping[str, str] | None:
-    """The records of tables whose texts may have the folded words of a search: the parameters of :func:`among_few`.
+def is_own_table(name: str) -> bool:
+    """Whether a table is one of the index."""
+    return name in OWN_TABLES or name.endswith(TEXTS_OF)
 
-    Null if the index is of no use for the search: if there is none, if the words have no trigrams, or if too many texts
-    have these. Then the first page is soon found in the order of a list.
+
+class Hits(NamedTuple):
+    """What an index says of the texts that may have all words of a search.
+
+    ``few`` has the ids of the records, or controls, of a table that may have them, as a JSON array; ``common`` the
+    tables of which more than that have them. Of other tables nothing is known.
     """
-    trigrams = match(words) if transaction.has_trigrams else None
-    if trigrams is None:
-        return None
-    numbers = transaction.scalars(_ROWIDS, {"trigrams": trigrams, "few": FEW})
-    if len(numbers) >= FEW:  # also if former texts are among them: there may be more
-        return None
-    found = transaction.rows(_OF_NUMBERS, {"numbers": json.dumps(numbers)})
-    ids: defaultdict[str, list[str]] = defaultdict(list)
-    for kind, record_id in (*found, *transaction.rows(_NOT_YET_INDEXED)):
-        ids[kind].append(record_id)
-    return {_few(kind): json.dumps(ids[kind]) for kind in kinds}
+
+    few: Mapping[str, str] = MappingProxyType({})
+    common: frozenset[str] = frozenset()
+
+    def parameters(self) -> dict[str, str]:
+        """The parameters of :func:`among_few`."""
+        return {_few(kind): ids for kind, ids in self.few.items()}
+
+
+NO_HITS = Hits()  # of a search that no index helps
 
 
 def among_few(column: ColumnElement[str], kind: str) -> ColumnElement[bool]:
-    """The condition that a column has the id of one of the few records of a table.
+    """The condition that a column has the id of one of the few rows of a table.
 
-    The ids are a parameter, and no part of the statement that looks for them: SQLite might look into the index for each
-    record, or for each in the order of the list.
+    The ids are a parameter, and no part of the statement that looks for them: the database might look into the index
+    for each row, or for each in the order of the list.
     """
-    return column.in_(select(func.json_each(bindparam(_few(kind), type_=SqlString())).table_valued("value").c.value))
+    items: Any = _items_of(bindparam(_few(kind), type_=SqlString())).table_valued("value")
+    return column.in_(select(items.c.value))
 
 
 def _few(kind: str) -> str:
     return f"few_{kind}"
 
 
-_ROWIDS = (
-    select(_index.c.rowid)
-    .where(_index.c[INDEX].bool_op("MATCH")(bindparam("trigrams", type_=SqlString())))
-    .limit(bindparam("few", type_=Integer()))
-)
-_OF_NUMBERS = select(_numbers.c.kind, _numbers.c.record_id).where(
-    _numbers.c.number.in_(select(func.json_each(bindparam("numbers", type_=SqlString())).table_valued("value").c.value))
-)
-_LAST_INDEXED = select(_sequence.c.seq - _sequence.c.seq % BATCH).where(_sequence.c.name == NUMBERS).scalar_subquery()
-_NOT_YET_INDEXED = select(_numbers.c.kind, _numbers.c.record_id).where(_numbers.c.number > _LAST_INDEXED)
+class _items_of(FunctionElement[str]):  # noqa: N801 - a function of SQL
+    """The texts of a JSON array, a row each."""
+
+    inherit_cache = True
+    name = "items_of"
+
+
+@compiles(_items_of, "sqlite")
+def _on_sqlite(element: Any, compiler: Any, **options: Any) -> str:
+    return f"json_each({compiler.process(element.clauses, **options)})"
+
+
+@compiles(_items_of, "postgresql")
+def _on_postgresql(element: Any, compiler: Any, **options: Any) -> str:
+    return f"json_array_elements_text(CAST({compiler.process(element.clauses, **options)} AS JSON))"
 
 
 # --- What writes the index
@@ -117,6 +123,11 @@ def view_of(kinds: Sequence[str]) -> str:
 def filling(kind: str) -> str:
     """The SQL that numbers the texts of a table of records."""
     return f"INSERT INTO {NUMBERS} (kind, record_id) SELECT '{kind}', id FROM {kind} ORDER BY created_at"
+
+
+def tables_with(metadata: MetaData) -> list[str]:
+    """The names of the tables whose texts are indexed."""
+    return sorted(table.name for table in metadata.tables.values() if HAS_TRIGRAMS in table.info)
 
 
 def add_triggers(table: Table) -> None:

@@ -11,7 +11,7 @@ from pydantic import Field
 from sqlalchemy import ColumnElement, Select, UnaryExpression, bindparam
 
 from normata.core.db.transaction import Transaction
-from normata.core.db.trigrams import among_few, few_with
+from normata.core.db.trigrams import NO_HITS, among_few
 from normata.core.schema.fields import Identifier
 from normata.core.schema.paging import Found, PageQuery, Search, envelope, fetch_page, matching
 from normata.core.schema.text import fold
@@ -55,7 +55,9 @@ class Naming:
 
     ``rows`` selects those of the organization, which is the parameter ``organization``, with the columns of
     :class:`Name`, but ``is_live``. Then come the expressions: the id, whether it is live, the folded text to search,
-    and the order, which ends with the id. ``records`` is the table if it is one of records, whose texts are indexed.
+    and the order, which ends with the id. ``indexed`` is the table of the text if its texts are indexed, else empty;
+    ``text_of`` the id of the text's row there, if it is another one. ``has_order`` are conditions that always hold for
+    live rows: with these an index has them in the order.
     """
 
     rows: Select[Any]
@@ -63,7 +65,9 @@ class Naming:
     is_live: ColumnElement[bool]
     search_text: ColumnElement[str]
     order: Sequence[ColumnElement[Any] | UnaryExpression[Any]]
-    records: str | None = None
+    indexed: str = ""
+    text_of: ColumnElement[str] | None = None
+    has_order: Sequence[ColumnElement[bool]] = ()
 
     @cached_property
     def of_all(self) -> Select[Any]:
@@ -88,12 +92,16 @@ def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> di
         statement = statement.where(naming.id.in_(query.id))
     if query.archived == "exclude":
         statement = statement.where(naming.is_live)
+    table, hits = naming.indexed, NO_HITS
+    if query.search and table:
+        hits = transaction.hits(fold(query.search).split(), query.organization_id, [table])
+    if table in hits.few:
+        statement = statement.where(among_few(naming.id if naming.text_of is None else naming.text_of, table))
+        parameters |= hits.parameters()
+    elif query.archived == "exclude" and query.id is None:
+        statement = statement.where(*naming.has_order)
     if query.search:
-        statement = statement.where(matching(naming.search_text, query.search))
-        records = naming.records
-        if records and (few := few_with(transaction, fold(query.search).split(), [records])) is not None:
-            statement = statement.where(among_few(naming.id, records))
-            parameters |= few
+        statement = statement.where(matching(naming.search_text, query.search, is_common=table in hits.common))
     found = fetch_page(transaction, statement, naming.order, query, parameters)
     return envelope([name_of(row._asdict()) for row in found.rows], found, query)
 

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
-from normata.core.db.trigrams import among_few, few_with
+from normata.core.db.trigrams import Hits, among_few
 from normata.core.schema.cursors import SortKeys
 from normata.core.schema.fields import Identifier, Timestamp, parse_timestamp
 from normata.core.schema.paging import (
@@ -133,8 +133,8 @@ class ArchivedRecord(Wire):
 def list_archive(transaction: Transaction, query: ArchiveQuery) -> dict[str, Any]:
     """A page of an organization's archived records, newest first, in three statements for any number of kinds."""
     words = fold(query.search or "").split()
-    few = few_with(transaction, words, (KINDS[path].__tablename__ for path in query.paths))
-    counted, page = _statements(query, len(words), is_among_few=few is not None)
+    hits = transaction.hits(words, query.organization_id, [KINDS[path].__tablename__ for path in query.paths])
+    counted, page = _statements(query, len(words), hits)
     parameters = {
         "organization": query.organization_id,
         "since": query.since,
@@ -143,7 +143,7 @@ def list_archive(transaction: Transaction, query: ArchiveQuery) -> dict[str, Any
         "archive": query.archive_id,
         "record": query.record_id,
         **words_as("word", words),
-        **(few or {}),
+        **hits.parameters(),
     }
     is_known_large = query.start is not None and query.start.is_uncounted
     total = MANY if is_known_large else counted_up_to_most(transaction.scalar(counted, parameters) or 0)
@@ -190,14 +190,15 @@ class _Shape(NamedTuple):
     kinds: tuple[str, ...]
     filters: frozenset[str]  # those in the request
     words: int  # the number of words in the search
-    is_among_few: bool
+    few: frozenset[str]  # the tables of which few rows have the words
+    common: frozenset[str]  # those of which many have them
     is_continued: bool  # whether a cursor says where the page starts
 
 
-def _statements(query: ArchiveQuery, words: int, *, is_among_few: bool) -> tuple[Select[Any], Select[Any]]:
+def _statements(query: ArchiveQuery, words: int, hits: Hits) -> tuple[Select[Any], Select[Any]]:
     """The statements that count the records of a query, and return a page of them."""
     used = {name for name in _FILTERS if getattr(query, name) is not None}
-    shape = _Shape(query.paths, frozenset(used), words, is_among_few, query.start is not None)
+    shape = _Shape(query.paths, frozenset(used), words, frozenset(hits.few), hits.common, query.start is not None)
     # Building a statement takes twenty times as long as executing it.
     return _cached(shape) if words <= FEW_WORDS else _made(shape)
 
@@ -230,10 +231,11 @@ def _branch(shape: _Shape, path: str) -> Select[Any]:
         branch = branch.where(table.archived_at >= bindparam("since"))
     if "until" in shape.filters:
         branch = branch.where(table.archived_at < bindparam("until"))
-    if shape.is_among_few:
-        branch = branch.where(among_few(table.id, KINDS[path].__tablename__))
+    name = KINDS[path].__tablename__
+    if name in shape.few:
+        branch = branch.where(among_few(table.id, name))
     if shape.words:
-        branch = branch.where(has_words(table.search_text, "word", shape.words))
+        branch = branch.where(has_words(table.search_text, "word", shape.words, is_common=name in shape.common))
     if "record_id" in shape.filters:
         branch = branch.where(table.id == bindparam("record"))
     if "user_id" in shape.filters:

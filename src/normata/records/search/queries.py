@@ -9,7 +9,7 @@ from pydantic import Field
 from sqlalchemy import Integer, Select, bindparam, case, cast, literal, null, select, union_all
 
 from normata.core.db.transaction import Transaction
-from normata.core.db.trigrams import among_few, few_with
+from normata.core.db.trigrams import among_few
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import FEW_WORDS, digits_only, has_words, words_as
 from normata.core.schema.text import fold, natural_key
@@ -46,8 +46,8 @@ def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[s
     Newest first; with a search, records with all words in the title come before the others.
     """
     words, in_title = fold(query.search or "").split(), natural_key(query.search or "").split()
-    few = few_with(transaction, words, (KINDS[path].__tablename__ for path in query.paths))
-    shape = _Shape(query.paths, len(words), len(in_title), few is not None)
+    hits = transaction.hits(words, query.organization_id, [KINDS[path].__tablename__ for path in query.paths])
+    shape = _Shape(query.paths, len(words), len(in_title), frozenset(hits.few), hits.common)
     # Building a statement takes several times as long as executing it.
     statement = _cached(shape) if max(shape.words, shape.in_title) <= FEW_WORDS else _made(shape)
     parameters = {
@@ -55,7 +55,7 @@ def search_every_kind(transaction: Transaction, query: EveryKindQuery) -> dict[s
         "limit": query.limit,
         **words_as("word", words),
         **words_as("in_title", in_title),
-        **(few or {}),
+        **hits.parameters(),
     }
     items = [
         {
@@ -77,7 +77,8 @@ class _Shape(NamedTuple):
     kinds: tuple[str, ...]
     words: int  # the number of words in the search
     in_title: int  # the same words as folded in titles
-    is_among_few: bool
+    few: frozenset[str]  # the tables of which few rows have the words
+    common: frozenset[str]  # those of which many have them
 
 
 def _made(shape: _Shape) -> Select[Any]:
@@ -116,6 +117,9 @@ def _branch(shape: _Shape, path: str) -> Select[Any]:
         table.created_at,
         (rank if shape.in_title else literal(0)).label("rank"),
     ).where(table.organization_id == bindparam("organization"), table.archived_at.is_(None))
-    if shape.is_among_few:
-        branch = branch.where(among_few(table.id, kind.__tablename__))
-    return branch.where(has_words(table.search_text, "word", shape.words)) if shape.words else branch
+    name = kind.__tablename__
+    if name in shape.few:
+        branch = branch.where(among_few(table.id, name))
+    if shape.words:
+        branch = branch.where(has_words(table.search_text, "word", shape.words, is_common=name in shape.common))
+    return branch

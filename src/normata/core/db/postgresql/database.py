@@ -16,6 +16,7 @@ from normata.core.db.database import Database
 from normata.core.db.lookup import Lookup
 from normata.core.db.monitoring import Monitor
 from normata.core.db.postgresql import security as rights
+from normata.core.db.postgresql import trigrams
 from normata.core.db.postgresql.bulk import list_from_array
 from normata.core.db.postgresql.errors import CONNECT_ERRORS, is_lost, may_be_wrong_server, raise_translated, translate
 from normata.core.db.postgresql.lookup import Lookups
@@ -142,8 +143,8 @@ class PostgreSQL(Database):
     def faults(
         self, transaction: Transaction, metadata: MetaData, security: Security, *, only_schema: bool = False
     ) -> Iterator[str]:
-        del only_schema  # the server checks its files and references itself
-        return rights.faults(_own(transaction).fetch, self._role, metadata, security)
+        # The server checks its files and references itself.
+        return rights.faults(_own(transaction).fetch, self._role, metadata, security, only_schema=only_schema)
 
     @override
     def scrub(self) -> bool:
@@ -154,6 +155,11 @@ class PostgreSQL(Database):
     def serving_warnings(self, transaction: Transaction) -> Iterator[str]:
         """Warns if row-level security does not apply to the login."""
         return rights.serving_warnings(_own(transaction).fetch, self._role)
+
+    @override
+    def warnings(self, transaction: Transaction) -> Iterator[str]:
+        """Warns if searches have no index."""
+        return trigrams.warnings(_own(transaction).fetch)
 
     @override
     async def aclose(self) -> None:

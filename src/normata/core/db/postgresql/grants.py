@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, MetaData
 
-from normata.core.db.postgresql.lookup import Ask
+from normata.core.db.postgresql.functions import Ask
 from normata.core.db.security import Security
 
 

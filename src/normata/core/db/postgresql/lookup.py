@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from typing import Any
 
 import asyncpg
-from sqlalchemy import Connection, Dialect, String, exc
+from sqlalchemy import Connection, Dialect, String
 from sqlalchemy.types import TypeEngine
 
 from normata.core.db.batching import Batcher
 from normata.core.db.lookup import Lookup
+from normata.core.db.postgresql import functions
 from normata.core.db.postgresql.errors import CONNECT_ERRORS, is_lost, translate
+from normata.core.db.postgresql.functions import Ask, Function
 from normata.core.db.postgresql.pool import STALE_AT_MOST, Pool
 from normata.core.db.postgresql.server_status import TIMELINE
 from normata.core.db.statements import Rows, Statements
 from normata.errors import Unavailable
-
-Ask = Callable[..., Sequence[Any]]  # runs SQL with values, and returns rows
 
 # The function runs with its owner's rights, so the service's role needs no right to read the tables. In its search path
 # temporary tables come last, so that none can replace one of Normata's.
@@ -137,46 +136,16 @@ class Lookups:
 
 def secure(connection: Connection, role: str, lookup: Lookup) -> None:
     """Create the lookup's function unless it is correct, and let only the role execute it."""
-    run = connection.exec_driver_sql
-    made = _definition(lookup, connection.dialect)
-    signature = _signature(lookup)
-
-    def ask(sql: str, *values: Any) -> Sequence[Any]:
-        return run(sql, values).all()
-
-    if _comment(ask, lookup) != _fingerprint(ask, lookup, made):
-        try:
-            with connection.begin_nested():
-                run(made)
-        except exc.ProgrammingError:  # a function with another result type cannot be replaced
-            run(f"DROP FUNCTION {signature}")
-            run(made)
-        run(f"COMMENT ON FUNCTION {signature} IS '{_fingerprint(ask, lookup, made)}'")
-    quoted = connection.dialect.identifier_preparer.quote_identifier(role)
-    run(f"REVOKE ALL ON FUNCTION {signature} FROM PUBLIC")
-    run(f"GRANT EXECUTE ON FUNCTION {signature} TO {quoted}")
+    functions.secure(connection, role, _function(lookup, connection.dialect))
 
 
 def faults(ask: Ask, role: str, lookup: Lookup, dialect: Dialect) -> Iterator[str]:
     """The faults of the lookup's function, a sentence each."""
-    signature = _signature(lookup)
-    if not ask("SELECT 1 WHERE to_regprocedure($1) IS NOT NULL", signature):
-        yield f"the function {lookup.name} is missing; run `normata migrate`"
-        return
-    if _comment(ask, lookup) != _fingerprint(ask, lookup, _definition(lookup, dialect)):
-        yield f"the function {lookup.name} is not as Normata makes it; run `normata migrate`"
-    ((role_may, public_may),) = ask(_MAY_EXECUTE, signature, role)
-    if not role_may:
-        yield f"the role {role} may not execute the function {lookup.name}; run `normata migrate`"
-    if public_may:
-        yield f"every role (PUBLIC) may execute the function {lookup.name}; run `normata migrate`"
+    return functions.faults(ask, role, _function(lookup, dialect))
 
 
-_MAY_EXECUTE = (
-    "SELECT coalesce(bool_or(grantee = role.oid), false), coalesce(bool_or(grantee = 0), false)"
-    " FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))), pg_roles AS role"
-    " WHERE pg_proc.oid = to_regprocedure($1) AND rolname = $2"
-)
+def _function(lookup: Lookup, dialect: Dialect) -> Function:
+    return Function(lookup.name, _signature(lookup), _definition(lookup, dialect))
 
 
 def _definition(lookup: Lookup, dialect: Dialect) -> str:
@@ -203,14 +172,3 @@ def _type(column: TypeEngine[Any], dialect: Dialect) -> str:
     # The result of a function has neither lengths nor collations.
     is_text = isinstance(column.dialect_impl(dialect), String)
     return "varchar" if is_text else str(column.compile(dialect=dialect))
-
-
-def _comment(ask: Ask, lookup: Lookup) -> str | None:
-    ((comment,),) = ask("SELECT obj_description(to_regprocedure($1), 'pg_proc')", _signature(lookup))
-    return comment  # type: ignore[no-any-return]
-
-
-def _fingerprint(ask: Ask, lookup: Lookup, made: str) -> str:
-    """The expected comment of an unchanged function that was made from this source."""
-    ((stored,),) = ask("SELECT pg_get_functiondef(to_regprocedure($1))", _signature(lookup))
-    return sha256(f"{made}{stored}".encode()).hexdigest()

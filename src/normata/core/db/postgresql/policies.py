@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Table
 from sqlalchemy.sql.compiler import IdentifierPreparer
 
-from normata.core.db.postgresql.lookup import Ask
+from normata.core.db.postgresql.functions import Ask
 from normata.core.db.security import Write
 
 _Command = Literal["SELECT", "INSERT", "UPDATE", "DELETE"]

@@ -9,7 +9,8 @@ from sqlalchemy import Index, MetaData, PrimaryKeyConstraint, UniqueConstraint
 from sqlalchemy import Table as SqlTable
 from sqlalchemy.sql.compiler import IdentifierPreparer
 
-from normata.core.db.postgresql.lookup import Ask
+from normata.core.db.postgresql import trigrams
+from normata.core.db.postgresql.functions import Ask
 from normata.core.db.schema_items import Item, differences
 
 _INDEXES = """\
@@ -41,9 +42,9 @@ def faults(ask: Ask, metadata: MetaData, quote: IdentifierPreparer) -> Iterator[
         kind = "unique index" if is_unique else "index"
         found[Item(kind, table, name)] = method, tuple(columns[:keys]), tuple(columns[keys:]), _plain(condition)
     for table, name, enabled, is_internal, definition, source in ask(_TRIGGERS):
-        if not is_internal:
+        if not is_internal and not trigrams.is_own(name):
             found[Item("trigger", table, name)] = enabled, _unqualified(definition), source.strip()
-        elif enabled != _ENABLED:
+        elif is_internal and enabled != _ENABLED:
             yield f"the table {table} does not look at references: the trigger {name} is off"
     found |= {Item("rule", table, name): None for table, name in ask(_RULES)}
     tables = {table for (table,) in ask("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")}

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, MetaData, exc
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 
-from normata.core.db.postgresql import grants, lookup, policies, schema
-from normata.core.db.postgresql.lookup import Ask
+from normata.core.db.postgresql import grants, lookup, policies, schema, trigrams
+from normata.core.db.postgresql.functions import Ask
 from normata.core.db.security import Security
 from normata.errors import Unavailable
 
@@ -37,6 +37,7 @@ def secure(connection: Connection, role: str, metadata: MetaData, security: Secu
     connection.exec_driver_sql(f"GRANT USAGE ON SCHEMA public TO {quote.quote_identifier(role)}")
     for one in security.lookups:
         lookup.secure(connection, role, one)
+    trigrams.secure(connection, role, metadata)
     grants.secure(connection, role, grants.wanted(metadata, security))
     writes = security.by_table()
     policies.secure(
@@ -46,7 +47,7 @@ def secure(connection: Connection, role: str, metadata: MetaData, security: Secu
     )
 
 
-def faults(ask: Ask, role: str, metadata: MetaData, security: Security) -> Iterator[str]:
+def faults(ask: Ask, role: str, metadata: MetaData, security: Security, *, only_schema: bool = False) -> Iterator[str]:
     """The faults of indexes, triggers, functions, policies and grants, a sentence each."""
     for (name,) in ask(_INVALID_INDEXES):
         yield f"the index {name} is not valid; rebuild it with REINDEX"
@@ -64,6 +65,7 @@ def faults(ask: Ask, role: str, metadata: MetaData, security: Security) -> Itera
         yield f"the role {role} may not use the schema public; run `normata migrate`"
     for one in security.lookups:
         yield from lookup.faults(ask, role, one, dialect)
+    yield from trigrams.faults(ask, role, metadata, only_schema=only_schema)
     writes = security.by_table()
     yield from policies.faults(
         ask,

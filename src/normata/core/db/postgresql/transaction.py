@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import asyncpg
 from typing_extensions import override
 
+from normata.core.db.postgresql import trigrams
 from normata.core.db.postgresql.bulk import columns, for_many_rows
 from normata.core.db.postgresql.errors import raise_translated
 from normata.core.db.postgresql.server_status import TIMELINE
 from normata.core.db.statements import Statements
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
+from normata.core.db.trigrams import Hits
 
 _ROWS_AT_ONCE = 1_000
 # From so many rows on, update the statistics. Until the server does that itself, mostly within a minute, it may expect
@@ -107,6 +109,18 @@ class PostgreSQLTransaction(Transaction):
         sql, values = prepared.bind(parameters)
         found = self.fetch(sql, *values)
         return [] if prepared.rows is None else prepared.rows(found)
+
+    @override
+    def hits(self, words: Sequence[str], organization_id: str, kinds: Iterable[str]) -> Hits:
+        return trigrams.hits(self, words, organization_id, kinds)
+
+    @override
+    def texts_wait(self) -> bool:
+        return trigrams.texts_wait(self)
+
+    @override
+    def index_texts(self) -> bool:
+        return trigrams.index_texts(self)
 
     @override
     def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import override
 
+from normata.core.db.sqlite import trigrams
 from normata.core.db.sqlite.connection import Connection, File
 from normata.core.db.statements import Prepared, Statements
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Statement, T, TenantScope, Transaction, Work
+from normata.core.db.trigrams import Hits
 
 _ROWS_AT_ONCE = 1_000
 # From so many rows on, update the statistics. SQLite never does that itself, and without statistics it assumes that
@@ -29,8 +31,6 @@ UPDATE sqlite_stat1 SET stat = '1000000000' || substr(stat, instr(stat, ' ')) WH
 class SQLiteTransaction(Transaction):
     """A transaction that has begun; its creator ends it."""
 
-    has_trigrams = True
-
     def __init__(self, connection: Connection, statements: Statements, file: File) -> None:
         connection.moment = None
         self._connection = connection
@@ -43,6 +43,10 @@ class SQLiteTransaction(Transaction):
         prepared = self._statements.prepare(statement, parameters)
         found = self.fetch(*prepared.bind(parameters))
         return [] if prepared.rows is None else prepared.rows(found)
+
+    @override
+    def hits(self, words: Sequence[str], organization_id: str, kinds: Iterable[str]) -> Hits:
+        return trigrams.hits(self, words, kinds)
 
     @override
     def execute_many(self, statement: Statement, parameters: Sequence[Parameters]) -> None:

@@ -1,19 +1,68 @@
-"""Checks the index of :mod:`normata.core.db.trigrams`, and makes it anew."""
+"""Searches the index of :mod:`normata.core.db.trigrams` on SQLite, checks it, and makes it anew."""
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import MetaData
+from sqlalchemy import Integer, MetaData, bindparam, column, func, select, table
+from sqlalchemy import String as SqlString
 
-from normata.core.db.trigrams import BATCH, HAS_TRIGRAMS, INDEX, NUMBERS, TEXTS, made_of, match
+from normata.core.db import trigrams
+from normata.core.db.transaction import Transaction
+from normata.core.db.trigrams import BATCH, INDEX, NO_HITS, NUMBERS, TEXTS, Hits, made_of, tables_with
 
 Fetch = Callable[..., Sequence[Any]]
 
+_MOST = 32  # trigrams of a search; more hardly exclude any more
 _SAMPLE = 200  # texts that are looked for by the check
 _INDEXED = f"(SELECT seq - seq % {BATCH} FROM sqlite_sequence WHERE name = '{NUMBERS}')"
+
+
+_index = table(INDEX, column("rowid"), column(INDEX))
+_numbers = table(NUMBERS, column("number"), column("kind"), column("record_id", SqlString()))
+_sequence = table("sqlite_sequence", column("seq"), column("name"))
+
+
+def match(words: Sequence[str]) -> str | None:
+    """What the index is asked for, for the folded words of a search; null if none of them has a trigram."""
+    # All of them: the more of them overlap, the fewer texts have them without having the word.
+    parts = dict.fromkeys(word[place : place + 3] for word in words for place in range(len(word) - 2))
+    return " AND ".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in list(parts)[:_MOST]) or None
+
+
+def hits(transaction: Transaction, words: Sequence[str], kinds: Iterable[str]) -> Hits:
+    """The few records of tables whose texts may have the folded words of a search.
+
+    Nothing if the words have no trigrams, or if too many texts have these: the first page is soon found in the order of
+    a list.
+    """
+    wanted = match(words)
+    if wanted is None:
+        return NO_HITS
+    numbers = transaction.scalars(_ROWIDS, {"trigrams": wanted, "few": trigrams.FEW})
+    if len(numbers) >= trigrams.FEW:  # also if former texts are among them: there may be more
+        return NO_HITS
+    found = transaction.rows(_OF_NUMBERS, {"numbers": json.dumps(numbers)})
+    ids: defaultdict[str, list[str]] = defaultdict(list)
+    for kind, record_id in (*found, *transaction.rows(_NOT_YET_INDEXED)):
+        ids[kind].append(record_id)
+    return Hits({kind: json.dumps(ids[kind]) for kind in kinds})
+
+
+_ROWIDS = (
+    select(_index.c.rowid)
+    .where(_index.c[INDEX].bool_op("MATCH")(bindparam("trigrams", type_=SqlString())))
+    .limit(bindparam("few", type_=Integer()))
+)
+_OF_NUMBERS = select(_numbers.c.kind, _numbers.c.record_id).where(
+    _numbers.c.number.in_(select(func.json_each(bindparam("numbers", type_=SqlString())).table_valued("value").c.value))
+)
+_LAST_INDEXED = select(_sequence.c.seq - _sequence.c.seq % BATCH).where(_sequence.c.name == NUMBERS).scalar_subquery()
+_NOT_YET_INDEXED = select(_numbers.c.kind, _numbers.c.record_id).where(_numbers.c.number > _LAST_INDEXED)
 
 
 def make_anew(run: Callable[[str], object]) -> None:
@@ -31,7 +80,7 @@ def exists(fetch: Fetch) -> bool:
 
 def faults(fetch: Fetch, metadata: MetaData) -> Iterator[str]:
     """What searches would not find, a sentence each; of the indexed texts a sample is looked for."""
-    kinds = sorted(table.name for table in metadata.tables.values() if HAS_TRIGRAMS in table.info)
+    kinds = tables_with(metadata)
     if not kinds:
         return
     stored = {sql for (sql,) in fetch("SELECT sql FROM sqlite_schema")}

@@ -9,7 +9,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Column, String
 from sqlalchemy.types import TypeEngine
 
-from normata.core.db.trigrams import OWN_TABLES
+from normata.core.db.trigrams import is_own_table
 
 
 def differs(
@@ -29,12 +29,12 @@ def differs(
 def belongs_to(dialect: str) -> Callable[[Any, str | None, str, bool, Any], bool]:
     """Which items of a schema are compared, for Alembic.
 
-    Not an index whose ``info`` names another dialect, and not the tables of SQLite's index of trigrams.
+    Not an index whose ``info`` names another dialect, and not the tables of an index of trigrams.
     """
 
     def belongs(item: Any, name: str | None, kind: str, _reflected: bool, _compared: Any) -> bool:
         if kind == "table":
-            return name not in OWN_TABLES
+            return not is_own_table(name or "")
         return kind != "index" or item.info.get("dialect", dialect) == dialect
 
     return belongs
