@@ -248,7 +248,8 @@ def test_an_upgrade_costs_nobody_an_answer(old: Version, new: Version, postgres_
         after.goes_on(20)
         assert is_ready(new_base)
         checked = new.run("check", url=postgres_url)
-        assert (checked.returncode, checked.stderr) == (0, "")
+        assert checked.returncode == 0
+        assert all("the extension pg_trgm" in warning for warning in checked.stderr.splitlines())
         assert "integrity: good" in checked.stdout.splitlines()
     refused = old.run("dump", ALPHA, url=postgres_url)
     assert (refused.returncode, refused.stdout) == (1, "")

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import text
 
-from normata.cli.upkeep import _warnings
 from normata.core.db.database import Database
 from normata.core.db.transaction import NO_TENANT, NotPermitted, Statement, TenantScope, Work
 from normata.core.db.trigrams import HAS_TRIGRAMS, NO_HITS, Hits, texts_of
@@ -147,4 +146,8 @@ def test_check_warns_where_the_server_lacks_the_extension(postgres_url: str, tri
         has_extension = opened.value("SELECT count(*) FROM pg_extension WHERE extname = 'pg_trgm'")
     for url, warns in ((postgres_url, not has_extension), (trigrams_url, False)):
         with closing(open_url(url)) as database:
-            assert any("does not have the extension pg_trgm" in one for one in _warnings(database)) is warns
+            assert any("the extension pg_trgm" in one for one in database.read_now(_warnings_of(database))) is warns
+
+
+def _warnings_of(database: Database) -> Work[list[str]]:
+    return lambda transaction: list(database.warnings(transaction))

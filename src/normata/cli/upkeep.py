@@ -135,6 +135,8 @@ def check(
             echo(f"warning: {warning}", err=True)
         checked.read_now(migrations.require_current)
         echo(f"schema: current ({checked.read_now(migrations.version)})")
+        for warning in checked.read_now(lambda transaction: list(checked.warnings(transaction))):
+            echo(f"warning: {warning}", err=True)
         for name in checked.read_now(lambda transaction: checkup.unknown_organizations(transaction, provider)):
             echo(f"warning: NORMATA_OIDC_ROLES names the organization {name}, which does not exist", err=True)
         signer = Signer(settings.event_key_file)
@@ -244,7 +246,6 @@ def _warnings(database: Database) -> list[str]:
     """Warnings: no faults of the database, but worth correcting."""
     from normata.core.db.sqlite.database import SQLite
 
-    found = database.read_now(lambda transaction: list(database.warnings(transaction)))
-    if isinstance(database, SQLite):
-        found += output_files.readable_by_others(output_files.database_files(database.path))
-    return found
+    if not isinstance(database, SQLite):
+        return []
+    return list(output_files.readable_by_others(output_files.database_files(database.path)))
