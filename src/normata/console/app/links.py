@@ -173,12 +173,15 @@ async def _form_page(page_request: OrganizationRequest, form: Fields, refusal: R
     found = await anything(page_request, find) if find else []
     named = await names_of(page_request, [(kind, row_id)] if kind in TABLES else [])
     options = [Called(one.id, f"{one.label} · {one.note}", (), "") for one in found]
+    entered = {name: form.get(name) for name in ("other", "relation", "note", "return_to")}
+    if options and not entered["other"]:
+        entered["other"] = options[0].id
     return page_request.page(
         "app/link.html",
         status=refusal.status if refusal else 200,
         thing=named.get((kind, row_id)),
         links=Links(kind, row_id, (), 0, _fitting(kind), Choice(options, find)),
-        entered={name: form.get(name) for name in ("other", "relation", "note", "return_to")},
+        entered=entered,
         refusal=refusal,
     )
 
