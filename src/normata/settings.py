@@ -167,8 +167,8 @@ class Settings(BaseSettings):
         default=0.05,
         ge=0,
         le=60,
-        description="Seconds that a long read may take in a worker. It runs in a process at first, and for ten minutes"
-        " after it has taken longer. 0 means that all long reads run in processes.",
+        description="Seconds that a long read may take in a worker. It runs in a process for ten minutes after it has"
+        " taken longer; a report does so at first, too. 0 means that all long reads run in processes.",
     )
     read_timeout: float = Field(
         default=30.0,

@@ -175,6 +175,11 @@ def test_a_long_read_runs_in_a_process_unless_it_is_known_to_be_short(
         moment += 600
         assert [is_elsewhere(0.04), is_elsewhere(0.04)] == [True, False]
         assert [is_elsewhere(0.06, "gaps/plan"), is_elsewhere(0.04, "gaps/plan")] == [True, True]
+        search = {"organizationId": ALPHA, "search": "nowhere", "page": "2"}
+        for seconds, questions in ((0.06, 0), (0.04, 1)):
+            taking, before = seconds, elsewhere.questions
+            assert instance.client.get("/tasks/", params=search, headers=instance.bearer("viewer")).status_code == 200
+            assert elsewhere.questions == before + questions, "a page is small"
 
 
 def test_a_long_read_ends_when_its_client_has_gone(shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:

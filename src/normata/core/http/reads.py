@@ -52,6 +52,11 @@ class Reading:
         """Whether it is a long read."""
         return any(operation.is_dear(request.query) for operation, request in self.parts)
 
+    @property
+    def is_report(self) -> bool:
+        """Whether it is more than a page."""
+        return any(operation.is_long for operation, _ in self.parts)
+
     async def run(self, database: Database) -> Any:
         """Read, and return what the form says. Raises what the operations declare, and Unavailable."""
         read = await database.read(self._read, self.scope, is_long=self.is_dear)
@@ -123,7 +128,7 @@ class Reads:
     """Runs readings: long ones in their turn, and in ``processes`` of their own, if there are any.
 
     A long reading that takes no longer than ``process_after`` seconds needs no process, however long it might become.
-    It is first run in one, to find out. A reading that takes longer than ``limit`` seconds is given up.
+    A report is first run in one, to find out. A reading that takes longer than ``limit`` seconds is given up.
     """
 
     def __init__(
@@ -182,8 +187,9 @@ class Reads:
 class _ShortReadings:
     """Which readings of which organizations take up to ``most`` seconds; none of them for 0.
 
-    Those that were never run may be long: in a worker, the memory that they take would stay. One that was long counts
-    as long until it is short after ten minutes without a long one, since some searches are short and others are not.
+    Reports that were never run may be large: in a worker, the memory that they take would stay. A page is small,
+    however long it was searched for. A reading that was long counts as long until it is short after ten minutes without
+    a long one, since some searches are short and others are not.
     """
 
     def __init__(self, most: float) -> None:
@@ -193,7 +199,8 @@ class _ShortReadings:
 
     def has(self, reading: Reading) -> bool:
         """Whether it does."""
-        return self._most > 0 and self._last_long.get(self._key(reading), 0.0) is None
+        unknown = 0.0 if reading.is_report else None
+        return self._most > 0 and self._last_long.get(self._key(reading), unknown) is None
 
     def note(self, reading: Reading, seconds: float) -> None:
         """Remember how long a reading has taken."""
