@@ -1,4 +1,4 @@
-"""Uploading a framework, in a real browser."""
+"""Uploading frameworks and files of evidence, in a real browser."""
 
 from __future__ import annotations
 
@@ -35,3 +35,22 @@ def test_a_file_becomes_an_adopted_framework(open_page: Open, with_script: bool)
     page.get_by_label("File", exact=True).set_input_files(TABLE)
     if with_script:
         expect(page.get_by_label("Name of the framework")).to_have_value("Dock rules")
+
+
+PROOF = FilePayload(name="restore-test.txt", mimeType="text/plain", buffer=b"The backup was restored.\n" * 1_000)
+
+
+@pytest.mark.parametrize("with_script", [True, False])
+def test_a_file_is_attached_to_evidence(open_page: Open, with_script: bool) -> None:
+    """With script it is sent as soon as it is chosen."""
+    page = open_page(path=f"{PLACE}records/evidence/evidence-visit-plant-entrance/", java_script_enabled=with_script)
+    page.get_by_label("Choose files, or drop them here").set_input_files(PROOF)
+    if not with_script:
+        page.get_by_role("button", name="Attach", exact=True).click()
+    expect(page.get_by_role("link", name="restore-test.txt")).to_be_visible()
+    expect(page.get_by_role("region", name="Files")).to_contain_text("25.0 kB")
+    with page.expect_download() as downloading:
+        page.get_by_role("link", name="restore-test.txt").click()
+    assert downloading.value.suggested_filename == "restore-test.txt"
+    page.get_by_role("button", name="Detach: restore-test.txt").click()
+    expect(page.get_by_role("region", name="Files")).to_contain_text("No files yet.")

@@ -90,3 +90,26 @@ def test_a_row_without_its_organization_is_refused(normata: Run, path: Path, fol
     del path
     bundle = bundle_file(folder, {"files": [file_row("nowhere")]})
     assert normata("load", bundle, "--files", "bytes").code == 1
+
+
+def test_evidence_is_added_from_files(normata: Run, path: Path, folder: Path) -> None:
+    (folder / "report.pdf").write_bytes(b"%PDF")
+    (folder / "data").write_bytes(b"")
+    done = normata("evidence", "add", "report.pdf", "data", "--organization", "alpha", "--until", "2027-06-30")
+    assert done.code == 0, done.err
+    first, *hashes = done.out.splitlines()
+    assert first.endswith(": report.pdf")
+    assert hashes == [
+        f"{sha256(content).hexdigest()}  {name}" for content, name in ((b"%PDF", "report.pdf"), (b"", "data"))
+    ]
+    bundle = json.loads(normata("dump", "alpha").out)
+    (made,) = (row for row in bundle["evidence"] if row["id"] == first.partition(":")[0])
+    files = {row["id"]: row for row in bundle["files"]}
+    assert [files[one]["mediaType"] for one in made["fileIds"]] == ["application/pdf", "application/octet-stream"]
+    assert (made["validUntil"], made["type"]) == ("2027-06-30T00:00:00.000Z", "FILE")
+    assert all(files[one]["attachedAt"] for one in made["fileIds"])
+    before = contents(Path(f"{path}.files"))
+    assert normata("evidence", "add", "report.pdf", "--organization", "alpha", "--until", "someday").code == 1
+    assert "cannot be read" in failed(normata("evidence", "add", "nowhere", "--organization", "alpha"))
+    assert contents(Path(f"{path}.files")) == before
+    assert normata("check").code == 0

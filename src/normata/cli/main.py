@@ -17,6 +17,7 @@ from normata.cli import (
     data,
     erase,
     events,
+    evidence,
     explain,
     importing,
     members,
@@ -62,6 +63,7 @@ app.add_typer(events.app, name="events")
 app.command()(upkeep.migrate)
 app.command()(upkeep.check)
 app.add_typer(backup.app, name="backup")
+app.add_typer(evidence.app, name="evidence")
 
 
 def _print_version(wanted: bool) -> None:

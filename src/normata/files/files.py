@@ -50,7 +50,7 @@ def admit(unit: UnitOfWork, request: Request, arriving: Arriving) -> str:
     Raises NotFound, InsufficientRole, and QuotaExceeded if the client says that the file is too large for it.
     """
     organization_id = reached(unit, request.query.organization_id)
-    _require_room(unit, organization_id, arriving.size or 0, request)
+    _require_room(unit, organization_id, arriving.size or 0, request.means[Settings].files_quota)
     return organization_id
 
 
@@ -88,14 +88,18 @@ async def receive(request: Request, arriving: Arriving, organization_id: str) ->
 def create(unit: UnitOfWork, request: Request) -> Any:
     """Write the row of an upload, and return it. Raises what :func:`admit` raises, and FaultyInput."""
     organization_id = reached(unit, request.query.organization_id)
-    upload: Upload = request.body
+    return add(unit, organization_id, request.query.name, request.body, request.means[Settings].files_quota)
+
+
+def add(unit: UnitOfWork, organization_id: str, name: str, upload: Upload, quota: int) -> Any:
+    """Write the row of a file whose bytes are in their place, and return it. Raises QuotaExceeded and FaultyInput."""
     unit.lock(f"files {organization_id}")
-    _require_room(unit, organization_id, upload.size, request)
+    _require_room(unit, organization_id, upload.size, quota)
     values = {
         "id": upload.id,
         "organizationId": organization_id,
         "userId": unit.actor.user_id,
-        "name": request.query.name,
+        "name": name,
         "mediaType": upload.media_type,
         "size": upload.size,
         "sha256": upload.sha256,
@@ -151,8 +155,7 @@ async def _joined(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield bytes(held)
 
 
-def _require_room(unit: UnitOfWork, organization_id: str, size: int, request: Request) -> None:
-    quota = request.means[Settings].files_quota
+def _require_room(unit: UnitOfWork, organization_id: str, size: int, quota: int) -> None:
     if quota and (unit.scalar(_USED, {"organization": organization_id}) or 0) + size > quota:
         raise QuotaExceeded
 

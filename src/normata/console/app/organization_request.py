@@ -44,8 +44,9 @@ from normata.core.changes.idempotency import Answer, KeyedRequest
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import TenantScope
 from normata.core.db.types import now
+from normata.core.http.body_stream import Arriving
 from normata.core.http.caller import Caller
-from normata.core.http.change_endpoint import change, preview
+from normata.core.http.change_endpoint import change, preview, received
 from normata.core.http.content import Content
 from normata.core.http.file_answer import FileAnswer, FileResponse
 from normata.core.http.long_dry_runs import UnreadBody
@@ -196,6 +197,22 @@ class OrganizationRequest(MemberRequest):
             answer = await change(operation, self.console.services, request, _plain_answer, key=keyed)
         except Exception as error:
             refusal = Refusal.of(error, whole="" if upload is None else "file")
+            if refusal is None:
+                raise
+            self.context.problem = refusal.code
+            return Outcome(None, refusal)
+        return Outcome(answer.content)
+
+    async def upload(self, operation_id: str, query: Query, body: Arriving) -> Outcome:
+        """Make a change with a body that arrives. Raises what :meth:`change` raises."""
+        operation = self.console.operations[operation_id]
+        assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
+        try:
+            request, _ = self._change_request(operation, "", None, query)
+            async with received(operation, self.console.services, request, body) as whole:
+                answer = await change(operation, self.console.services, whole, _plain_answer)
+        except Exception as error:
+            refusal = Refusal.of(error, whole="file")
             if refusal is None:
                 raise
             self.context.problem = refusal.code

@@ -101,6 +101,7 @@ PAGES: tuple[Page, ...] = (
     Page("new/{kind}/", get=editing.show_new, post=editing.make, role="editor", shows_again=True),
     Page("change/{kind}/", post=change_many.change_many, role="editor", shows_again=True),
     Page("files/{id}/file/", get=attached.download),
+    Page("records/{kind}/{id}/files/", post=attached.change_files, role="editor"),
     Page("records/{kind}/{id}/", get=details.show_one),
     Page("records/{kind}/{id}/edit/", get=editing.show_edit, post=editing.change, role="editor", shows_again=True),
     Page("links/", post=links.change, role="editor"),

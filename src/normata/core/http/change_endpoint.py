@@ -95,9 +95,7 @@ class ChangeEndpoint:
             sent = entered.sent
             if stream is not None:
                 body = arriving(scope, receive)
-                admitted = await _admit(operation, services, request, body)
-                received = stream.receive(request, body, admitted)
-                request = replace(request, body=await stack.enter_async_context(received))
+                request = await stack.enter_async_context(received(operation, services, request, body))
                 sent = body.media_type.encode("latin-1"), request.body.sha256.encode()
             key = None
             if entered.key is not None:
@@ -227,14 +225,24 @@ def _http_errors(operation: ChangeOperation) -> Iterator[None]:
         raise InsufficientRole(f"This takes the role {operation.role} or a larger one in the organization.") from None
 
 
-async def _admit(operation: ChangeOperation, services: Services, request: Request, body: Arriving) -> Any:
-    """What the operation admits a body with, before that is read. Raises what the operation declares."""
+@asynccontextmanager
+async def received(
+    operation: ChangeOperation, services: Services, request: Request, body: Arriving
+) -> AsyncIterator[Request]:
+    """The request with a body that arrives, once that is admitted and received. It is left once the change is made.
+
+    Raises what the operation declares.
+    """
     stream = operation.body_stream
     assert stream is not None  # noqa: S101 - narrows the type
     admit = stream.admit
-    request, reach = _reach(operation, request)
+    reaching, reach = _reach(operation, request)
     with _http_errors(operation):
-        return await services.changes.plan(lambda unit: admit(unit, request, body), actor=request.actor, scope=reach)
+        admitted = await services.changes.plan(
+            lambda unit: admit(unit, reaching, body), actor=request.actor, scope=reach
+        )
+    async with stream.receive(request, body, admitted) as found:
+        yield replace(request, body=found)
 
 
 def _dry_run_turn(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from normata.console.app.api_calls import ApiQuery
+from normata.console.app.api_calls import ApiQuery, Refusal
 from normata.console.app.event_lines import UNSHOWN
 from normata.console.app.links import happenings_of, links_of, links_query, named_in
 from normata.console.app.organization_request import OrganizationRequest
@@ -73,8 +73,8 @@ class Facts(NamedTuple):
     seldom: Sequence[Field]
 
 
-async def show_one(page_request: OrganizationRequest) -> Response:
-    """Show a record, live or archived."""
+async def show_one(page_request: OrganizationRequest, refusal: Refusal | None = None) -> Response:
+    """Show a record, live or archived; with what was refused of its files, if something was."""
     kind, record_id = kind_of(page_request), page_request.param("id")
     referring = referring_to(kind.path)
     undo_queries = UndoQueries(page_request)
@@ -116,6 +116,8 @@ async def show_one(page_request: OrganizationRequest) -> Response:
             page_request, kind.path, record_id, history["items"], {**names, **named_in(links)}
         ),
         archived=next(iter(archive["items"]), None),
+        status=200 if refusal is None else refusal.status,
+        refusal=refusal,
         files=await _files(page_request, record, fields),
         takes_files=any(field.sort == "files" for field in fields),
         referrers=[

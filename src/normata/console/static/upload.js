@@ -1,0 +1,29 @@
+// Files are sent as soon as they are chosen or dropped, and one sees how far that has come. Without it, a button sends them.
+for (const input of document.querySelectorAll("[data-upload]")) {
+  const { form } = input;
+  const status = form.querySelector("[role=status]");
+  const bar = status.querySelector("progress");
+  input.addEventListener("change", () => input.files.length && form.requestSubmit());
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const request = new XMLHttpRequest();
+    request.open("POST", form.action);
+    request.upload.addEventListener("progress", ({ loaded, total }) => {
+      bar.value = loaded / total;
+    });
+    request.addEventListener("load", () => {
+      if (request.status < 400) {
+        location.assign(request.responseURL);
+      } else {
+        document.documentElement.replaceWith(new DOMParser().parseFromString(request.responseText, "text/html").documentElement);
+      }
+    });
+    request.addEventListener("error", () => {
+      status.hidden = true;
+      input.disabled = false;
+    });
+    request.send(new FormData(form));
+    status.hidden = false;
+    input.disabled = true;
+  });
+}
