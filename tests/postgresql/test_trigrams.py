@@ -11,15 +11,17 @@ import pytest
 from sqlalchemy import text
 
 from normata.core.db.database import Database
-from normata.core.db.transaction import NO_TENANT, NotPermitted, Statement, TenantScope, Work
+from normata.core.db.transaction import NO_TENANT, NotPermitted, Statement, TenantScope, Transaction, Work
 from normata.core.db.trigrams import HAS_TRIGRAMS, NO_HITS, Hits, texts_of
 from normata.operations import SECURITY
+from normata.records.search.indexing import INDEXING
 from normata.tables import Table
 from tests.core.db.sessions import Service, session
 from tests.databases import migrate, open_url
 from tests.postgresql.row_level import IN_ALPHA, IN_BETA
 from tests.world import ALPHA, BETA
 
+IN_BOTH = TenantScope((ALPHA, BETA), (ALPHA, BETA))
 TABLES = [name for name, table in Table.metadata.tables.items() if HAS_TRIGRAMS in table.info]
 _ADD = (
     'INSERT INTO task (id, organization_id, slug, short_id, title, "order", type, status, priority, created_at,'
@@ -92,7 +94,9 @@ def test_new_texts_are_found_before_they_are_indexed_and_after(
     assert found() == (every, True, 800)
     run(database, "UPDATE label SET search_text = 'qwertzu' WHERE id = 'x1001'")
     assert found() == (every - {"x1001"}, True, 799)
+    assert service.read(_found, IN_BOTH) == [ALPHA]
     assert service.write(lambda transaction: transaction.index_texts()) is False
+    assert not service.read(_found, IN_BOTH)
     assert found() == (every - {"x1001"}, False, 0)
     run(database, "UPDATE label SET search_text = 'zyxwvut' WHERE id = 'x1001'", "DELETE FROM label WHERE id = 'x1'")
     assert found() == (every - {"x1"}, False, 1)
@@ -151,3 +155,8 @@ def test_check_warns_where_the_server_lacks_the_extension(postgres_url: str, tri
 
 def _warnings_of(database: Database) -> Work[list[str]]:
     return lambda transaction: list(database.warnings(transaction))
+
+
+def _found(transaction: Transaction) -> list[str]:
+    assert INDEXING.find is not None
+    return list(INDEXING.find(transaction, [ALPHA, BETA], ""))
