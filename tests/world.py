@@ -24,6 +24,7 @@ from normata.frameworks.model import ControlCoverage, SetAsideMatch
 from normata.identity import operators
 from normata.identity.model import AccessToken, Invitation
 from normata.identity.sign_in_model import Session
+from normata.records.assurance import Risk
 from normata.records.base import Restorable
 from normata.records.kinds import Task
 from normata.tables import Table
@@ -49,6 +50,8 @@ USERS = {role: f"{role}@alpha.example" for role in ROLES} | {
 
 # The member of each organization who is responsible for its live records.
 RESPONSIBLE = {ALPHA: "member-editor", BETA: "member-foreigner"}
+# The member of each who owns the organization, and a risk.
+OWNERS = {ALPHA: "member-owner", BETA: "member-foreigner"}
 
 
 def record_id(kind: type[Restorable], state: str, organization_id: str = ALPHA) -> str:
@@ -390,4 +393,6 @@ def _record(kind: type[Restorable], state: str, organization_id: str, number: in
         record |= dict.fromkeys(dates[:1], DUE)
         if kind.responsible is not None:
             record[to_camel(kind.responsible)] = RESPONSIBLE[organization_id]
+    if kind is Risk and state == "namesake":  # an owner can accept it
+        record |= {"ownerId": OWNERS[organization_id], "residualProbability": 2, "residualImpact": 3}
     return record

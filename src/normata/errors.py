@@ -98,6 +98,12 @@ class NotAssessed(DomainError):
     message = "The control is not assessed, so there is nothing to confirm."
 
 
+class NotRated(DomainError):
+    """The risk has no residual probability or impact, so there is nothing to accept."""
+
+    message = "The risk has no residual probability and impact yet, so there is nothing to accept."
+
+
 class SlugTaken(DomainError):
     """A live record of the same kind has the slug; ``conflictingId`` is its id."""
 

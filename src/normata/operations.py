@@ -45,6 +45,7 @@ from normata.records.responsibilities import operations as responsibilities
 from normata.records.search import operations as every_kind
 from normata.reports import operations as reports
 from normata.retention.forgetting import FORGETTING_WRITES, NEXT_USERS
+from normata.risks import operations as risks
 from normata.soa_versions import operations as soa_versions
 from normata.tables import Table
 from normata.views import operations as views
@@ -62,6 +63,7 @@ _DECLARED: tuple[Operation, ...] = (
     *explanation.OPERATIONS,
     *reports.OPERATIONS,
     *history.OPERATIONS,
+    *risks.OPERATIONS,
     *soa_versions.OPERATIONS,
     *notifications.OPERATIONS,
     *due.OPERATIONS,

@@ -120,7 +120,7 @@ OPTIONAL_ELSEWHERE = {
     "notifications": {"readAt"},
     "auditEvents": {"body"},
     "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt", "organizationId", "name"},
-    "organizations": {"removedAt", "scope"},
+    "organizations": {"removedAt", "riskLevels", "scope"},
     "users": {"organizationId", "removedAt", "dateFormat", "theme", "timeZone"},
     "memberships": {"removedAt", "expiresAt"},
 }  # fmt: skip

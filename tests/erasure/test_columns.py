@@ -18,7 +18,7 @@ from normata.tables import Table
 # Types of columns in which nobody can write: numbers, flags, times, tokens of an enum.
 WORDLESS: tuple[type[TypeEngine[Any]], ...] = (
     *(BigInteger, Boolean, Integer, UtcTimestamp),
-    *(fields._Number, fields._Ranked, fields._Tokens),
+    *(fields._Number, fields._Levels, fields._Ranked, fields._Tokens),
 )
 TABLES = pytest.mark.parametrize("table", Table.metadata.sorted_tables, ids=lambda table: table.name)
 

@@ -157,6 +157,14 @@ SHAPES = {
         enums="type",
         files="fileIds",
     ),
+    "risks": _shape(
+        "Risk",
+        "id slug name description category ownerId acceptedAt acceptedById nextReviewAt createdAt updatedAt archivedAt"
+        " organizationId",
+        integers="shortId inherentProbability inherentImpact residualProbability residualImpact targetProbability"
+        " targetImpact",
+        enums="status treatmentStrategy",
+    ),
     "vulnerability-classes": _shape(
         "VulnerabilityClass", "id slug name description createdAt updatedAt archivedAt organizationId"
     ),
@@ -166,7 +174,15 @@ SHAPES = {
 KINDS = [pytest.param(kind, id=kind.path) for kind in Restorable.kinds]
 WITH_SLUG = [pytest.param(kind, id=kind.path) for kind in Restorable.kinds if "slug" in SHAPES[kind.path].fields]
 
-_MEMBERS = ("assigneeMemberId", "collectedById", "reportedByMemberId", "ownerId", "coordinatorId", "approverId")
+_MEMBERS = (
+    "acceptedById",
+    "assigneeMemberId",
+    "collectedById",
+    "reportedByMemberId",
+    "ownerId",
+    "coordinatorId",
+    "approverId",
+)
 _REFERENCES = {
     **dict.fromkeys(_MEMBERS, "member-admin"),
     "controlCoverageId": "say-sun.A.1",
@@ -189,6 +205,7 @@ _ADDRESSES = {
     "url": "https://files.example.org/a%20b/?q='50%25'",
     "contactEmail": "Kim.O'Größe+50%_a@example.org",
 }
+RATINGS = {f"{of}{what}" for of in ("inherent", "residual", "target") for what in ("Probability", "Impact")}
 _SCALES = {"inherentProbability", "inherentImpact", "residualProbability", "residualImpact"}
 CONTENT: dict[str, Any] = {
     "z": [1, 1.5, -0.25, 12345678901234567890, True, None],
@@ -203,6 +220,8 @@ def full_record(kind: type[Restorable], record_id: str) -> dict[str, Any]:
         match sort:
             case "time":
                 record[name] = f"2025-{number % 12 + 1:02}-28T23:59:59.{number:03}Z"
+            case "integer" if name in RATINGS:  # from 1 to 5
+                record[name] = 1 + number % 5
             case "integer":
                 record[name] = 1_000 + number
             case "number" if name in _SCALES:  # from 1 to 5

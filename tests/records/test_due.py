@@ -34,6 +34,7 @@ ENDS: dict[tuple[str, str], tuple[dict[str, Any], ...]] = {
     ("records", "due_date"): ({"status": "FINALIZED"}, {"status": "SUPERSEDED"}),
     ("records", "next_review_at"): ({"status": "SUPERSEDED"},),
     ("evidence", "valid_until"): (),
+    ("risks", "next_review_at"): ({"status": "CLOSED"},),
 }
 
 

@@ -22,7 +22,7 @@ from tests.cells import all_cells
 from tests.core.http.documented import document
 from tests.listing import Item, in_order, natural
 from tests.records.living import foreign_references, read, references
-from tests.records.shapes import KINDS, SHAPES, full_record
+from tests.records.shapes import KINDS, RATINGS, SHAPES, full_record
 from tests.served import Served, refused, served
 from tests.world import ALPHA, BETA, record_id
 
@@ -64,6 +64,8 @@ def _record(kind: type[Restorable], number: int) -> dict[str, Any]:
             record[name] = f"SORT_{(number + place) % 4}"
         elif sort == "boolean":
             record[name] = number % 4 == 0
+        elif name in RATINGS and name in record:
+            record[name] = 1 + (number + place) % 5
         elif sort in ("number", "integer"):
             record.update({name: record[name] + number} if name in record else {})
     return record | ({"slug": f"list-{number}"} if "slug" in full else {})

@@ -31,8 +31,10 @@ from normata.history.model import (
     FrameworkHistory,
     HistoryStart,
     MatchHistory,
+    RiskHistory,
     SetAsideHistory,
 )
+from normata.records.assurance import Risk
 
 _TABLE = "table"  # the member of a row that names its table
 
@@ -41,6 +43,7 @@ _OWN: Mapping[type[Table], type[Table]] = {
     EffectiveHistory: EffectiveCoverage,
     AdoptionHistory: FrameworkAdoption,
     SetAsideHistory: SetAsideMatch,
+    RiskHistory: Risk,
 }
 _CATALOGS: tuple[type[Table], ...] = (FrameworkHistory, ControlHistory, MatchHistory, BaselineControlHistory)
 _OF_ORGANIZATIONS: tuple[type[Table], ...] = (HistoryStart, *_OWN)

@@ -35,6 +35,7 @@ from normata.records.archive.queries import KINDS
 from normata.records.archiving import archive
 from normata.records.base import Restorable
 from normata.records.restore import restore
+from normata.risks.acceptance import accept
 from normata.soa_versions import versions
 from normata.soa_versions.model import SoaVersion
 from normata.soa_versions.operations import SoaVersionCreation
@@ -172,6 +173,8 @@ def _do(unit: UnitOfWork, step: history.Step) -> None:
         writing.create(unit, kind, ORGANIZATION, step.values or {}, record_id=step.record_id)
     elif step.action == "change":
         writing.change(unit, kind, step.record_id, step.values or {})
+    elif step.action == "accept":
+        accept(unit, step.record_id, require_current=lambda _row: None)
     elif step.action == "archive":
         archive(unit, kind, step.record_id, archive_id=new_id(), reason=step.reason)
     else:

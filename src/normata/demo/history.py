@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from normata.core.schema.fields import parse_timestamp
 
 Values = Mapping[str, Any]
-Action = Literal["create", "change", "archive", "restore"]
+Action = Literal["create", "change", "accept", "archive", "restore"]
 
 OFFICER = "user-ines"  # looks after what nobody is responsible for
 _DEPUTY = "user-dana"  # assigns work to her
@@ -49,6 +49,7 @@ _FIRST_STATUS = {
     "integration-checks": "UNKNOWN",
     "incidents": "OPEN",
     "vendors": "PROSPECTIVE",
+    "risks": "OPEN",
     "records": "DRAFT",
 }
 _IN_BETWEEN = {
@@ -61,6 +62,7 @@ _IN_BETWEEN = {
     ("integration-checks", "FAILED"): "PASSED",
     ("integration-checks", "WARNING"): "PASSED",
     ("integration-checks", "ERROR"): "PASSED",
+    ("risks", "MONITORED"): "IN_TREATMENT",
     ("vendors", "TERMINATED"): "ACTIVE",
     ("vendors", "IN_ASSESSMENT"): "ACTIVE",
 }
@@ -101,7 +103,7 @@ def steps(records: Mapping[str, Sequence[Values]]) -> list[Step]:
     plain = [(kind, with_milliseconds(record)) for kind, array in records.items() for record in array]
     created = {record["id"]: record["createdAt"] for _, record in plain}
     found = [step for kind, record in plain for step in _life(kind, record, created)]
-    order = ("create", "change", "archive", "restore")
+    order = ("create", "change", "accept", "archive", "restore")
     return sorted(found, key=lambda step: (step.moment, order.index(step.action)))
 
 
@@ -123,6 +125,8 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
     yield Step(record["createdAt"], "create", kind, record_id, creator, first)
     for moment, values in sorted(changes.items()):
         yield Step(moment, "change", kind, record_id, worker, values)
+    if record.get("acceptedAt"):
+        yield Step(record["acceptedAt"], "accept", kind, record_id, worker)
     if mistake := _story()["mistaken"].get(record_id):
         wrong, right = mistake["archived"], mistake["restored"]
         yield Step(parse_timestamp(wrong["at"]), "archive", kind, record_id, wrong["by"], reason=wrong["reason"])
@@ -132,7 +136,7 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
         yield Step(record["archivedAt"], "archive", kind, record_id, why["by"], reason=why["reason"])
 
 
-_OURS = ("id", "organizationId", "shortId", "createdAt", "updatedAt", "archivedAt")
+_OURS = ("id", "organizationId", "shortId", "createdAt", "updatedAt", "archivedAt", "acceptedAt", "acceptedById")
 
 
 def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The history of what coverage follows from: what each organization has said and adopted, and the catalogs."""
+"""The history of what coverage follows from (what organizations have said and adopted, and catalogs), and of risks."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from normata.frameworks.model import (
     SetAsideMatch,
 )
 from normata.identity.model import Organization
+from normata.records.assurance import Risk
 
 AssessmentHistory = history_of_every_row(ControlCoverage, "organization_id", "control_id")
 EffectiveHistory = history_of_every_row(EffectiveCoverage, "organization_id", "control_id")
@@ -27,6 +28,7 @@ AdoptionHistory = history_of_every_row(
     FrameworkAdoption, "organization_id", "framework_id", indexes=[("framework_id",)]
 )
 SetAsideHistory = history_of_every_row(SetAsideMatch, "organization_id", "match_id")
+RiskHistory = history_of_every_row(Risk, "organization_id", "id")
 
 # Nobody has seen a framework that nobody had adopted, so what it lacked then need not be noted.
 _WAS_ADOPTED = (
@@ -90,7 +92,7 @@ sql_table(Organization).info["triggers"] = (*sql_table(Organization).info.get("t
 sql_table(Organization).info["is_dated"] = True
 
 HISTORY_TABLES = (
-    *(AssessmentHistory, EffectiveHistory, AdoptionHistory, SetAsideHistory),
+    *(AssessmentHistory, EffectiveHistory, AdoptionHistory, SetAsideHistory, RiskHistory),
     *(FrameworkHistory, ControlHistory, MatchHistory, BaselineControlHistory),
     HistoryStart,
 )

@@ -56,8 +56,10 @@ from normata.history.model import (
     FrameworkHistory,
     HistoryStart,
     MatchHistory,
+    RiskHistory,
     SetAsideHistory,
 )
+from normata.records.assurance import Risk
 
 
 class Past(DelegatingTransaction):
@@ -261,6 +263,7 @@ _ALWAYS: Mapping[str, CTE] = {
     str(EffectiveCoverage.__tablename__): _every_row(EffectiveCoverage, EffectiveHistory),
     str(FrameworkAdoption.__tablename__): _every_row(FrameworkAdoption, AdoptionHistory),
     str(SetAsideMatch.__tablename__): _every_row(SetAsideMatch, SetAsideHistory),
+    str(Risk.__tablename__): _every_row(Risk, RiskHistory),
     str(ControlWording.__tablename__): _wordings(),
     str(EventCheckpoint.__tablename__): _checkpoints(),
     str(EventLeaf.__tablename__): _leaves(),

@@ -12,7 +12,7 @@ from normata.core.http.roles import Role, role_suffices
 from normata.core.schema.table import sql_table
 from normata.errors import Forbidden, InsufficientRole
 from normata.identity.memberships import is_in
-from normata.identity.model import Membership
+from normata.identity.model import Membership, User
 
 _LARGER = "Your role does not allow this: the role concerned is larger than yours."
 
@@ -38,9 +38,26 @@ def require_role(unit: UnitOfWork, organization_id: str, least: Role, *involved:
         raise Forbidden(_LARGER)
 
 
-_MEMBER = sql_table(Membership)
+def own_membership(unit: UnitOfWork, organization_id: str) -> str | None:
+    """The id of the actor's membership; null if they are no member, or a service account, which approves nothing."""
+    who = {"organization": organization_id, "user": unit.actor.user_id, "moment": unit.moment}
+    found: str | None = unit.scalar(_OWN, who)
+    return found
+
+
+_MEMBER, _USER = sql_table(Membership), sql_table(User)
 _ROLE = select(_MEMBER.c.role).where(
     _MEMBER.c.organization_id == bindparam("organization"),
     _MEMBER.c.user_id == bindparam("user"),
     is_in(bindparam("moment", type_=_MEMBER.c.expires_at.type)),
+)
+_OWN = (
+    select(_MEMBER.c.id)
+    .join(_USER, _USER.c.id == _MEMBER.c.user_id)
+    .where(
+        _MEMBER.c.organization_id == bindparam("organization"),
+        _MEMBER.c.user_id == bindparam("user"),
+        _USER.c.organization_id.is_(None),
+        is_in(bindparam("moment", type_=_MEMBER.c.expires_at.type)),
+    )
 )

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from normata.core.db.types import text
 from normata.core.http.roles import AUDITOR, Role, TokenScope
 from normata.core.schema.addresses import email_key
-from normata.core.schema.fields import Email, Identifier, Name, Slug, Text, Timestamp
+from normata.core.schema.fields import Email, Identifier, Name, RiskLevels, Slug, Text, Timestamp
 from normata.core.schema.table import CODED, Table, defaults_to, derived, foreign_key
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64), info=CODED)]
@@ -66,6 +66,7 @@ class Organization(Table):
     removed_at: Mapped[Timestamp | None]
     stale_assessments: Mapped[StaleAssessments] = mapped_column(server_default="FLAG", info={"default": "FLAG"})
     scope: Mapped[Text | None]  # what its management system is about (ISO/IEC 27001, 4.3)
+    risk_levels: Mapped[RiskLevels | None]  # of the cells of its risk matrix; null for the usual ones
 
     __table_args__ = ({"info": {"organization_column": "id"}},)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlalchemy.orm import Mapped
 
 from normata.core.schema.fields import (
     FileIds,
     Identifier,
     Name,
+    Rating,
     ShortId,
     ShortText,
     Slug,
@@ -16,7 +20,7 @@ from normata.core.schema.fields import (
     Token,
     WebAddress,
 )
-from normata.core.schema.table import due, known, lists, refers_to, written_as
+from normata.core.schema.table import due, known, lists, refers_to, set_by, written_as
 from normata.records import kinds as _others  # noqa: F401 - so that they come first
 from normata.records.base import Maintained
 
@@ -51,3 +55,39 @@ class Evidence(Maintained):
     @classmethod
     def plural(cls) -> str:
         return "evidence"
+
+
+class Risk(Maintained):
+    """What may keep the organization from its objectives, and how it is treated (ISO 31000, ISO/IEC 27001, 6.1.2).
+
+    Probability and impact are rated from 1 to 5: before treatment, as it is now, and as it shall become.
+    """
+
+    __tablename__ = "risk"
+    path = "risks"
+    topic = "RISKS"
+    responsible = "owner_id"
+
+    slug: Mapped[Slug]
+    short_id: Mapped[ShortId]
+    name: Mapped[Name]
+    description: Mapped[Text | None]
+    category: Mapped[ShortText | None]
+    status: Mapped[Token] = known("OPEN", "IN_TREATMENT", "MONITORED", "CLOSED")
+    treatment_strategy: Mapped[Token] = known("UNKNOWN", "AVOID", "MITIGATE", "TRANSFER", "ACCEPT")
+    owner_id: Mapped[Identifier | None] = refers_to("membership")
+    inherent_probability: Mapped[Rating | None]
+    inherent_impact: Mapped[Rating | None]
+    residual_probability: Mapped[Rating | None]
+    residual_impact: Mapped[Rating | None]
+    target_probability: Mapped[Rating | None]
+    target_impact: Mapped[Rating | None]
+    accepted_at: Mapped[Timestamp | None] = set_by("/accept/")
+    accepted_by_id: Mapped[Identifier | None] = set_by("/accept/", refers_to="membership")
+    next_review_at: Mapped[Timestamp | None] = due(at=("CLOSED",))
+
+    @classmethod
+    def follow(cls, before: Mapping[str, Any], after: dict[str, Any]) -> None:
+        # The owner has accepted another residual risk (ISO/IEC 27001, 6.1.3 f).
+        if any(before[name] != after[name] for name in ("residual_probability", "residual_impact")):
+            after.update(accepted_at=None, accepted_by_id=None)

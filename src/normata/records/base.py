@@ -103,6 +103,10 @@ class Restorable(Table):
         row["search_text"] = search_text(*(row[name] for name in text_columns(cls)))
         row["title_key"] = natural_key(row[cls.title_column()])[:_TITLE_KEY]
 
+    @classmethod
+    def follow(cls, before: Mapping[str, Any], after: dict[str, Any]) -> None:
+        """Set what follows from a request that changes a row: ``after``, which was ``before``."""
+
     @declared_attr.directive
     def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805 - declared_attr makes it a class method
         table = cls.__tablename__

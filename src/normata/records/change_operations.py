@@ -18,13 +18,13 @@ from normata.core.schema.wire import Input, as_wire, body_model, wire
 from normata.records import examples
 from normata.records.archiving import archive, archive_writes
 from normata.records.base import Restorable
-from normata.records.writing import MAX_DOCUMENT_BYTES, change, change_writes, create, creation_writes, writable
+from normata.records.writing import MAX_DOCUMENT_BYTES, change, change_writes, create, creation_writes, sendable
 
 
 @cache
 def _creation(kind: type[Restorable]) -> type[BaseModel]:
     name = f"{kind.__name__}Creation"
-    base = body_model(f"_{name}", kind, writable(kind), doc="", required=(kind.title_column(),))
+    base = body_model(f"_{name}", kind, sendable(kind), doc="", required=(kind.title_column(),))
     doc = f"A new {kind.words()}. Omitted fields get their defaults."
     return create_model(name, __base__=base, __doc__=doc, organization_id=(OrganizationId, ...))
 
@@ -33,7 +33,7 @@ def _creation(kind: type[Restorable]) -> type[BaseModel]:
 def patch_model(kind: type[Restorable]) -> type[BaseModel]:
     """The model of the changes of a record of one kind."""
     doc = f"The changes of {kind.with_article()}. Omitted fields stay as they are; `null` clears a field."
-    return body_model(f"{kind.__name__}Patch", kind, writable(kind), doc=doc)
+    return body_model(f"{kind.__name__}Patch", kind, sendable(kind), doc=doc)
 
 
 def _slug_errors(kind: type[Restorable]) -> tuple[type[errors.DomainError], ...]:

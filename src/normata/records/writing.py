@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from normata.core.changes.merge_patch import merge_patch
+from normata.core.changes.references import References
 from normata.core.changes.rows import PendingRow
 from normata.core.changes.short_ids import COUNTER_WRITES
 from normata.core.changes.source import Fault, Row
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of
+from normata.core.changes.validity import NO_OWN_RULES, OwnRules
 from normata.core.changes.writing import BODY, every_column_of, valid_rows, write_one
 from normata.core.db.security import Write
 from normata.core.db.types import Document
@@ -37,7 +39,36 @@ _OURS = frozenset({"id", "organization_id", "short_id", "created_at", "updated_a
 @cache
 def writable(kind: type[Restorable]) -> tuple[str, ...]:
     """The columns that a request may write."""
-    return tuple(column.name for column in columns(kind) if column.name not in _OURS)
+    return tuple(column.name for column in columns(kind) if column.name not in _OURS and "set_by" not in column.info)
+
+
+@cache
+def set_by_steps(kind: type[Restorable]) -> Mapping[str, str]:
+    """The columns that follow from steps, and the step of each. A request may only send back what is there."""
+    return {column.name: column.info["set_by"] for column in columns(kind) if "set_by" in column.info}
+
+
+@cache
+def sendable(kind: type[Restorable]) -> tuple[str, ...]:
+    """The columns that a request may have: :func:`writable` ones and those of :func:`set_by_steps`."""
+    return (*writable(kind), *set_by_steps(kind))
+
+
+def rules_of(kind: type[Restorable]) -> OwnRules:
+    """The rules for requests that create or change records of a kind, beyond those that loads follow, too."""
+    return {kind: _follow_steps} if set_by_steps(kind) else NO_OWN_RULES
+
+
+def _follow_steps(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
+    for row in rows:
+        kind = row.table
+        assert issubclass(kind, Restorable)  # noqa: S101 - narrows the type; the rules are declared for it
+        stored = row.stored or {}
+        for name, step in set_by_steps(kind).items():
+            if row.final[name] != stored.get(name):
+                row.add_fault(name, f"is set by `POST /{kind.path}/{{id}}{step}` only", "read_only")
+        if row.stored is not None and row.changed:
+            kind.follow(row.stored, row.final)
 
 
 def creation_writes(kind: type[Restorable]) -> tuple[Write, ...]:
@@ -65,7 +96,9 @@ def create(
     if "slug" in kind.sql().c and "slug" not in body and title:
         # Without the lock, all but one of many records with the same title would compete for a free slug.
         unit.lock(f"slug {kind.path} {organization_id} {slugify(title)}")
-    [pending] = valid_rows(unit, kind, [Row(kind.array, BODY, "", {**body, **ours})], are_new=True)
+    [pending] = valid_rows(
+        unit, kind, [Row(kind.array, BODY, "", {**body, **ours})], own_rules=rules_of(kind), are_new=True
+    )
     return _store(unit, "create", kind, pending, None)
 
 
@@ -88,7 +121,7 @@ def change(
         raise Archived
     faults: list[Fault] = []
     row = merged_documents(kind, before, Row(kind.array, BODY, "", {**body, "id": record_id}), faults)
-    [pending] = valid_rows(unit, kind, [row], faults)
+    [pending] = valid_rows(unit, kind, [row], faults, own_rules=rules_of(kind))
     require_current(before)
     return _store(unit, "update", kind, pending, before) if pending.changed else before
 

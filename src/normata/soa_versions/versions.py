@@ -21,9 +21,7 @@ from normata.core.schema.paging import PageQuery, envelope, fetch_page
 from normata.core.schema.table import new_id, sql_table
 from normata.core.schema.wire import listed_columns
 from normata.errors import FilesErased, Forbidden, InsufficientRole, NotFound, WrongState
-from normata.identity.authority import require_role
-from normata.identity.memberships import is_in
-from normata.identity.model import Membership
+from normata.identity.authority import own_membership, require_role
 from normata.identity.organization_lookup import reached
 from normata.soa_versions.files import Draft, columns_of, file_faults
 from normata.soa_versions.model import FILE_FORMATS, FileFormat, SoaVersion, VersionState, file_column
@@ -148,8 +146,7 @@ def approve(unit: UnitOfWork, version_id: str) -> Any:
 
 
 def _require_approver(unit: UnitOfWork, version: Any) -> None:
-    who = {"organization": version.organization_id, "user": unit.actor.user_id, "moment": unit.moment}
-    if version.approver_id is None or unit.scalar(_MEMBERSHIP, who) != version.approver_id:
+    if version.approver_id is None or own_membership(unit, version.organization_id) != version.approver_id:
         raise Forbidden(_NOT_APPROVER)
 
 
@@ -195,10 +192,4 @@ _MOVE = (
         }
     )
     .returning(*_LISTED)
-)
-_MEMBER = sql_table(Membership)
-_MEMBERSHIP = select(_MEMBER.c.id).where(
-    _MEMBER.c.organization_id == bindparam("organization"),
-    _MEMBER.c.user_id == bindparam("user"),
-    is_in(bindparam("moment", type_=_MEMBER.c.expires_at.type)),
 )

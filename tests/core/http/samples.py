@@ -49,6 +49,7 @@ from normata.identity.sign_in_model import Session
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS
 from normata.records.archiving import ArchiveEntry
+from normata.records.assurance import Risk
 from normata.records.base import Restorable
 from tests import world
 from tests.cells import each
@@ -231,7 +232,8 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
     if table is None:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
-        return record_id(table, _state(operation), organization_id)
+        accepts = _does(operation, Risk, "UPDATE") and operation.path.endswith("/accept/")
+        return record_id(table, "namesake" if accepts else _state(operation), organization_id)
     if table is Notification:
         asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
         if asking == "editor":

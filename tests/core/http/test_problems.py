@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from normata.core.changes import idempotency
 from normata.core.http.problems import ERROR_TYPES, Problem, RequestTimeout, problem
+from normata.records.assurance import Risk
 from normata.records.kinds import IntegrationCheck, Label
 from tests.core.http.samples import JSON
 from tests.listing import LISTS
@@ -160,6 +161,12 @@ def approved_already(service: Served) -> Response:
     return service.client.post(f"/soa-versions/approved-soa-{ALPHA}/approve/", headers=service.bearer("owner"))
 
 
+def not_rated(service: Served) -> Response:
+    """The acceptance of a risk that has no residual values."""
+    headers = service.bearer("editor")
+    return service.client.post(f"/risks/{record_id(Risk, 'live')}/accept/", headers=headers)
+
+
 def without_files(service: Served) -> Response:
     """A file of a version that has none any more."""
     files = ", ".join(f"{name}_file = NULL" for name in ("json", "csv", "xlsx"))
@@ -183,6 +190,7 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "method": (405, "method_not_allowed", lambda service: service.client.put(CONTROLS)),
     "accept": (406, "not_acceptable", lambda service: get(service, headers={"Accept": "text/html"})),
     "time": (408, "request_timeout", stalled),
+    "not rated": (409, "not_rated", not_rated),
     "wrong state": (409, "wrong_state", approved_already),
     "no files": (410, "files_erased", without_files),
     "undone": (409, "nothing_to_undo", undone),

@@ -75,12 +75,13 @@ GROUPS: tuple[Group, ...] = (
             _kind("auditItems", "findings"),
             _kind("audits", "audits"),
             _kind("entitlement-reviews", "reviews"),
-            _kind("risk-reviews", "risks"),
+            _kind("risk-reviews", "reviews"),
         ),
     ),
     Group(
         "registers",
         (
+            _kind("risks", "risks", "k"),
             _kind("policies", "policies", "p"),
             _kind("assets", "assets"),
             _kind("vendors", "vendors", "v"),

@@ -66,9 +66,9 @@ class PendingRow:
         """Whether there is a change to write."""
         return self.stored is None or self.long is not None or self.final != self.stored
 
-    def add_fault(self, column: str, reason: str) -> None:
+    def add_fault(self, column: str, reason: str, code: str = "invalid") -> None:
         """Add a fault of one of its columns."""
-        self.faults.append(self.source.fault(to_camel(column), reason))
+        self.faults.append(self.source.fault(to_camel(column), reason, code))
         self.faulty = True
 
 

@@ -35,20 +35,23 @@ class Row:
     values: Mapping[str, Any]
     origin: Mapping[str, str] = field(default_factory=lambda: _NONE_DIFFER)
 
-    def fault(self, name: str | None, reason: str) -> Fault:
+    def fault(self, name: str | None, reason: str, code: str = "invalid") -> Fault:
         """A fault of this row, or of its field ``name`` (a wire name)."""
-        return Fault(
-            self.file, self.place if name is None else self.place + pointer(self.origin.get(name, name)), reason
-        )
+        place = self.place if name is None else self.place + pointer(self.origin.get(name, name))
+        return Fault(self.file, place, reason, code)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:
-    """One thing that is wrong with the input: where (``place`` is a JSON Pointer, empty for the whole) and why."""
+    """One thing that is wrong with the input: where (``place`` is a JSON Pointer, empty for the whole) and why.
+
+    ``code`` names the type of fault for programs.
+    """
 
     file: str
     place: str
     reason: str
+    code: str = "invalid"
 
     def __str__(self) -> str:
         return f"{self.file}: {self.place}: {self.reason}" if self.place else f"{self.file}: {self.reason}"

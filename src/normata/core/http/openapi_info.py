@@ -96,6 +96,7 @@ TAGS = [
         "name": "Reports",
         "description": "Where the organization stands with a framework, for those who work on it and for auditors.",
     },
+    {"name": "Risks", "description": "The risk matrix, and the acceptance of risks by their owners."},
     {
         "name": "Versions of statements",
         "description": "Statements of applicability as they were on a day: numbered, approved, and proven by the log.",

@@ -103,7 +103,7 @@ class InvalidRequest(HttpError):
         """The error for the faults that the rules of features find in a body."""
         return cls.of(
             [
-                FieldFault(in_="body", name=fault.place[1:], code="invalid", message=fault.reason, allowed=None)
+                FieldFault(in_="body", name=fault.place[1:], code=fault.code, message=fault.reason, allowed=None)
                 for fault in error.faults
             ]
         )
@@ -214,6 +214,7 @@ ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     errors.NotArchived: ErrorType(409, "not_archived", "Not archived"),
     errors.Archived: ErrorType(409, "archived", "Archived"),
     errors.NotAssessed: ErrorType(409, "not_assessed", "Not assessed"),
+    errors.NotRated: ErrorType(409, "not_rated", "Not rated"),
     errors.SlugTaken: ErrorType(409, "slug_taken", "The slug is taken"),
     errors.InUse: ErrorType(409, "in_use", "In use"),
     errors.WrongState: ErrorType(409, "wrong_state", "The state does not allow this"),

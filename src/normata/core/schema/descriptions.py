@@ -11,6 +11,8 @@ from typing import Any
 from sqlalchemy import Column
 
 FIELDS = {
+    "accepted_at": "When the owner accepted the residual risk; null if they have not, or if it has changed since.",
+    "accepted_by_id": "The member who accepted the residual risk.",
     "acronym": "The abbreviation itself.",
     "acronym_plural": "The plural of the abbreviation.",
     "allow_portal_submission": "Whether people may submit records of the category through a portal.",
@@ -110,6 +112,8 @@ FIELDS = {
     "source": "Where the finding comes from.",
     "started": "When the audit started.",
     "status": "The status.",
+    "target_impact": "How much harm it shall be able to do once the treatment is complete.",
+    "target_probability": "How likely it shall be once the treatment is complete.",
     "title": "The title.",
     "to_id": "The id of what the link leads to.",
     "to_kind": "The kind of what the link leads to: a kind of records as in its path, `controls` or `memberships`.",

@@ -174,6 +174,7 @@ ShortId = Annotated[int, Field(ge=1, le=MAX_NUMBER), mapped_column(Integer)]
 Number = Annotated[float, Field(ge=-_SAFE, le=_SAFE, allow_inf_nan=False), mapped_column(_Number)]
 # Probability and impact in requests: 1 is the lowest. 2.5 is between 2 and 3.
 Scale = Annotated[float, Field(ge=1, le=5, allow_inf_nan=False)]
+Rating = Annotated[int, Field(ge=1, le=5), mapped_column(Integer)]
 Flag = Annotated[bool, mapped_column(Boolean)]
 Json = Annotated[Any, AfterValidator(_finite), mapped_column(Document())]
 
@@ -187,6 +188,39 @@ FileIds = Annotated[
     Field(max_length=MAX_FILES),
     AfterValidator(lambda ids: list(dict.fromkeys(ids))),
     mapped_column(Document()),
+]
+
+
+# --- The levels of a risk matrix
+
+RiskLevel = Literal["LOW", "MEDIUM", "HIGH", "CRITICAL"]
+RISK_LEVELS: tuple[RiskLevel, ...] = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
+_RATINGS = 5  # of probability, and of impact
+
+
+class _Levels(TypeDecorator[list[list[str]]]):
+    """The levels of a matrix, a list for each impact, stored as one text with the initial of each."""
+
+    impl = String
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
+        return text(_RATINGS * _RATINGS).dialect_impl(dialect)
+
+    def process_bind_param(self, value: list[list[str]] | None, _dialect: object) -> str | None:
+        return None if value is None else "".join(level[0] for row in value for level in row)
+
+    def process_result_value(self, value: str | None, _dialect: object) -> list[list[str]] | None:
+        if value is None:
+            return None
+        levels = [next(level for level in RISK_LEVELS if level[0] == initial) for initial in value]
+        return [list(levels[start : start + _RATINGS]) for start in range(0, len(levels), _RATINGS)]
+
+
+RiskLevels = Annotated[
+    list[Annotated[list[RiskLevel], Field(min_length=_RATINGS, max_length=_RATINGS)]],
+    Field(min_length=_RATINGS, max_length=_RATINGS),
+    mapped_column(_Levels, info=CODED),
 ]
 
 

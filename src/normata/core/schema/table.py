@@ -161,6 +161,16 @@ def lists(table: str) -> MappedColumn[Any]:
     return mapped_column(info={"lists": table, "default": []})
 
 
+def set_by(step: str, *, refers_to: str | None = None) -> MappedColumn[Any]:
+    """A column that follows from a step of work, such as ``/accept/``, and is never written by hand.
+
+    A request may send back the value that is there; a load keeps what it has. ``refers_to`` as in :func:`refers_to`.
+    """
+    if refers_to is None:
+        return mapped_column(info={"set_by": step})
+    return mapped_column(text(255), info={"set_by": step, "refers_to": refers_to})
+
+
 @dataclass(frozen=True, slots=True)
 class Due:
     """When a due date is done: any of the statuses ``at``, or any of the columns ``once`` that is no longer null."""

@@ -19,14 +19,14 @@ from normata.errors import CommandError, NotFound
 from normata.identity.authority import lock_members, require_role
 from normata.identity.model import Membership, Organization, User
 
-_CHANGEABLE = ("name", "stale_assessments", "scope")
+_CHANGEABLE = ("name", "stale_assessments", "scope", "risk_levels")
 
 CREATION_WRITES = (insert_of(Organization),)
 CHANGE_WRITES = (update_of(Organization, *_CHANGEABLE), *JOB_WRITES)
 REMOVAL_WRITES = (update_of(Organization, "removed_at"), update_of(Membership, "removed_at"))
 
 LAPSES = "lapses"  # the job that lapses or reinstates assessments after the organization's setting has changed
-_NEW = {"removed_at": None, "stale_assessments": "FLAG", "scope": None}
+_NEW = {"removed_at": None, "stale_assessments": "FLAG", "scope": None, "risk_levels": None}
 
 
 def create(unit: UnitOfWork, organization_id: str, name: str, slug: str | None = None) -> Any:
@@ -50,7 +50,7 @@ def _slugs(name: str) -> Iterator[str]:
     yield from (f"{slug}-{number}" for number in count(2))
 
 
-def change(unit: UnitOfWork, organization_id: str, **values: str | None) -> Any:
+def change(unit: UnitOfWork, organization_id: str, **values: Any) -> Any:
     """Change columns of an organization, and return its row. Raises NotFound and InsufficientRole.
 
     A job then updates stale assessments, immediately.

@@ -10,7 +10,7 @@ from normata import errors
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
-from normata.core.schema.fields import Slug, Text, Timestamp, VisibleEmail, VisibleName
+from normata.core.schema.fields import RiskLevels, Slug, Text, Timestamp, VisibleEmail, VisibleName
 from normata.core.schema.paging import OwnPageQuery, Page, Query
 from normata.core.schema.wire import Input, Wire
 from normata.identity.invitations import invitations
@@ -33,6 +33,12 @@ _STALE_ASSESSMENTS = (
 )
 
 
+_RISK_LEVELS = (
+    "The level of each cell of the risk matrix: five lists, for the impacts 1 to 5, each with the levels of the"
+    " probabilities 1 to 5. Null for the usual ones, which follow from probability times impact."
+)
+
+
 class Organization(Wire):
     """An organization."""
 
@@ -42,6 +48,7 @@ class Organization(Wire):
     removed_at: Timestamp | None = Field(description="When it was removed; null while it is there.")
     stale_assessments: StaleAssessments = Field(description=_STALE_ASSESSMENTS)
     scope: str | None = Field(description=whoami.SCOPE)
+    risk_levels: RiskLevels | None = Field(description=_RISK_LEVELS)
 
 
 class OrganizationCreated(Organization):
@@ -61,11 +68,15 @@ class OrganizationCreation(Input):
 
 
 class OrganizationPatch(Input):
-    """The changes of an organization. Omitted fields stay as they are, and so do null ones; a null scope is removed."""
+    """The changes of an organization. Omitted fields stay as they are, and so do null ones.
+
+    A null `scope` is removed, and null `riskLevels` are the usual ones.
+    """
 
     name: Annotated[VisibleName | None, Field(description="The new name.")] = None
     stale_assessments: Annotated[StaleAssessments | None, Field(description=_STALE_ASSESSMENTS)] = None
     scope: Annotated[Text | None, Field(description=whoami.SCOPE)] = None
+    risk_levels: Annotated[RiskLevels | None, Field(description=_RISK_LEVELS)] = None
 
 
 class _Made(NamedTuple):
@@ -82,13 +93,15 @@ def _create(unit: UnitOfWork, request: Request) -> _Made:
 
 def _change(unit: UnitOfWork, request: Request) -> Any:
     body: OrganizationPatch = request.body
-    values: dict[str, str | None] = {}
+    values: dict[str, Any] = {}
     if body.name is not None:
         values["name"] = body.name.strip()
     if body.stale_assessments is not None:
         values["stale_assessments"] = body.stale_assessments
     if "scope" in body.model_fields_set:
         values["scope"] = (body.scope or "").strip() or None
+    if "risk_levels" in body.model_fields_set:
+        values["risk_levels"] = body.risk_levels
     return organization_life.change(unit, request.id, **values)
 
 
@@ -100,6 +113,7 @@ def _as_wire(row: Any) -> dict[str, Any]:
         "removedAt": row.removed_at,
         "staleAssessments": row.stale_assessments,
         "scope": row.scope,
+        "riskLevels": row.risk_levels,
     }
 
 
@@ -115,6 +129,7 @@ _ORGANIZATION: dict[str, Any] = {
     "removedAt": None,
     "staleAssessments": "FLAG",
     "scope": None,
+    "riskLevels": None,
 }
 _SCOPE = "Design, assembly and support of mobile robots in Hamburg and Gdańsk."
 
@@ -182,6 +197,7 @@ organization by it.""",
             "removedAt": None,
             "staleAssessments": "FLAG",
             "scope": None,
+            "riskLevels": None,
             "invitation": SENT
             | {
                 "organizationId": "01a1f87c-691d-7204-a6da-d46c39e191fb",
@@ -198,10 +214,11 @@ organization by it.""",
         tag="Members",
         summary="Change an organization",
         description="""\
-Changes the name of an organization, its scope, or what becomes of stale assessments. Its slug stays, since addresses
-have it. All members see the new name with their next request. A change of `staleAssessments` is followed by a job
-within a minute: with `LAPSE` the assessments whose `reviewBy` has passed lapse, and with `FLAG` those that have lapsed
-count again. A statement of applicability has the `scope` in its head; null removes it.""",
+Changes the name of an organization, its scope, the levels of its risk matrix, or what becomes of stale assessments. Its
+slug stays, since addresses have it. All members see the new name with their next request. A change of
+`staleAssessments` is followed by a job within a minute: with `LAPSE` the assessments whose `reviewBy` has passed lapse,
+and with `FLAG` those that have lapsed count again. A statement of applicability has the `scope` in its head; null
+removes it.""",
         role="admin",
         scope="admin",
         about=OrganizationTable,

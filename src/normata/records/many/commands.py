@@ -21,7 +21,7 @@ from normata.identity.organization_lookup import reached
 from normata.records.archive.queries import KINDS
 from normata.records.base import Restorable
 from normata.records.change_operations import patch_model
-from normata.records.writing import change_writes, merged_documents
+from normata.records.writing import change_writes, merged_documents, rules_of
 
 Kind = type[Restorable]
 Values = Mapping[str, Any]  # by their wire names
@@ -98,7 +98,7 @@ def apply_changes(
                 row = merged_documents(kind, there[kind, change.id], row, own_faults)
             rows.append(row)
         try:
-            pending[kind] = valid_rows(unit, kind, rows, own_faults)
+            pending[kind] = valid_rows(unit, kind, rows, own_faults, own_rules=rules_of(kind))
         except FaultyInput as error:
             faults += error.faults
     if faults:
