@@ -22,6 +22,7 @@ ORDER = (
     *("identity.members", "identity.me", "identity.organizations", "identity.service_accounts", "identity.openid"),
     *("files", "frameworks", "coverage"),
     *("records", "records.archive", "records.many", "records.due", "records.search", "records.responsibilities"),
+    "risks",
     *("links", "names", "events", "history", "reports", "soa_versions", "adoption", "own_frameworks"),
     *("notifications", "views"),
     *("tables", "bundle", "catalogs", "erasure", "retention", "wiring"),

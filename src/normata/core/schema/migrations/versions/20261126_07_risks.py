@@ -72,7 +72,7 @@ def upgrade() -> None:
     for name, columns, where in (
         ("archived_at", ("archived_at", "id"), archived),
         ("archived_list", ("created_at", "id"), archived),
-        ("list", ("created_at", "id", "archived_at"), None),
+        ("live_list", ("created_at", "id"), order),
         *(
             (f"{column}_list", (column, "created_at", "id", "archived_at"), None)
             for column in ("status", "treatment_strategy")
@@ -82,13 +82,13 @@ def upgrade() -> None:
             for column in ("accepted_by_id", "owner_id")
         ),
         ("slug", ("slug",), None),
-        ("title_order", ("title_key",), order),
+        ("title_order", ("title_key", "id"), order),
         (
             "next_review_at_due",
             ("next_review_at", "id"),
             f"{live} AND next_review_at IS NOT NULL AND status NOT IN ('CLOSED')",
         ),
-        ("next_review_at_order", ("next_review_at",), order),
+        ("next_review_at_order", ("next_review_at", "id"), order),
     ):
         condition = None if where is None else sa.text(where)
         op.create_index(
@@ -101,7 +101,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_risk_updated_list",
         "risk",
-        ["organization_id", "updated_at", "archived_at"],
+        ["organization_id", "updated_at", "id", "archived_at"],
         sqlite_where=sa.text("updated_at <> '0001-01-01T00:00:00.000Z'"),
     )
     op.create_index(
