@@ -17,10 +17,10 @@ from normata.core.schema.history_triggers import EveryRow, create_statements
 revision = "20261126_07"
 down_revision = "20261126_06"
 
-_KINDS = (
-    *("acronym", "asset", "audit", "entitlement_review", "evidence", "finding", "incident", "integration_check"),
-    *("label", "policy", "record", "record_category", "risk", "risk_review", "task", "variable", "vendor"),
-    "vulnerability_class",
+_TABLES = (
+    *("acronym", "asset", "audit", "control", "entitlement_review", "evidence", "finding", "incident"),
+    *("integration_check", "label", "policy", "record", "record_category", "risk", "risk_review", "task", "variable"),
+    *("vendor", "vulnerability_class"),
 )
 
 
@@ -129,7 +129,7 @@ def upgrade() -> None:
             connection.exec_driver_sql(statement)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"DROP VIEW {TEXTS}")
-        connection.exec_driver_sql(view_of(_KINDS))
+        connection.exec_driver_sql(view_of(_TABLES))
         for trigger in triggers("risk"):
             connection.exec_driver_sql(trigger.sqlite)
 
