@@ -13,7 +13,7 @@ from sqlalchemy.orm import aliased
 from normata.core.db.transaction import Transaction, batches
 from normata.core.db.types import UtcTimestamp
 from normata.core.schema.fields import CoverageStatus, Timestamp
-from normata.core.schema.paging import Counted, PageQuery, envelope, fetch_page
+from normata.core.schema.paging import Counted, PageQuery, envelope, fetch_page, with_todays_position
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
 from normata.events.history import event_wire
@@ -74,11 +74,13 @@ class ChangedCoverage(Wire):
 def coverage_changes(transaction: Transaction, query: ChangesQuery) -> dict[str, Any]:
     """A page of the controls whose effective status differs between two moments, in five statements.
 
-    They are in the order of the framework's identifier and the catalog. Raises PastUnknown.
+    They are in the order of the framework's identifier and the catalog. It takes one more after a cursor. Raises
+    PastUnknown and UnfitCursor.
     """
     _, start, end = known_span(transaction, query, transaction.time_of_reading(), thirty_days_before)
     key = {"organization": query.organization_id, "start": start, "end": end}
     counted = Counted(int(transaction.scalar(_COUNT, key) or 0))
+    query = with_todays_position(transaction, query, _ORDER, _POSITION, key)
     found = fetch_page(transaction, _ROWS, _ORDER, query, key, counted=counted)
     moments = _moments(transaction, key, [row.id for row in found.rows])
     events = _events(transaction, query.organization_id, {one for found in moments.values() for one in found})
@@ -173,6 +175,12 @@ _ROWS = (
     .outerjoin(_FRAMEWORK, _FRAMEWORK.c.id == func.coalesce(_CONTROL.c.framework_id, _gone.c.framework_id))
 )
 _ORDER = (_FRAMEWORK.c.identifier_key.nulls_last(), _CONTROL.c.position.nulls_last(), _changed.c.control_id)
+_POSITION = (
+    select(_CONTROL.c.position)
+    .join(_EFFECTIVE, _EFFECTIVE.c.control_id == _CONTROL.c.id)
+    .where(_CONTROL.c.id == bindparam("last"), _EFFECTIVE.c.organization_id == _ORGANIZATION)
+    .limit(1)
+)
 _ENTRIES = select(_EFFECTIVE.c.control_id, _EFFECTIVE.c.valid_from, _EFFECTIVE.c.valid_to).where(
     _EFFECTIVE.c.organization_id == _ORGANIZATION,
     _EFFECTIVE.c.control_id.in_(bindparam("ids", expanding=True)),

@@ -130,7 +130,8 @@ def control_names() -> Naming:
         .where(visible_to(_ORGANIZATION))
     )
     order = [*_IN_ORDER, _CONTROL.id.asc()]
-    return Naming(rows, _CONTROL.id, _ADOPTION.id.is_not(None), _CONTROL.search_text, order, Control.__tablename__)
+    text, position = _CONTROL.search_text, _CONTROL.position
+    return Naming(rows, _CONTROL.id, _ADOPTION.id.is_not(None), text, order, Control.__tablename__, position=position)
 
 
 @cache
@@ -143,7 +144,8 @@ def assessment_names() -> Naming:
         .where(_STATEMENT.organization_id == _ORGANIZATION)
     )
     order = [*_IN_ORDER, _STATEMENT.id.asc()]
-    return Naming(rows, _STATEMENT.id, true(), _CONTROL.search_text, order, Control.__tablename__, _CONTROL.id)
+    text, position, indexed = _CONTROL.search_text, _CONTROL.position, Control.__tablename__
+    return Naming(rows, _STATEMENT.id, true(), text, order, indexed, _CONTROL.id, position=position)
 
 
 def _adopted(framework_id: ColumnElement[Any]) -> ColumnElement[bool]:

@@ -242,3 +242,41 @@ def test_most_lists_count_no_more_than_so_many(listing: Listing, cursor: str, mo
             assert "last" not in response.links
         assert "next" in response.links or everything <= 10
     assert listing.get(limit=5, page=3).status_code == (200 if counts_all else 400)
+
+
+# --- Catalog order has positions
+
+
+def test_positions_that_move_move_no_page(many: Served) -> None:
+    """An import puts controls in front of those that a page has shown: of names, and of changes of coverage."""
+    many.load(_framework(range(100, 112)) | {"frameworkAdoptions": [_OF_ALPHA | {"frameworkId": "f"}]})
+    many.load({"controlCoverages": [_assessed(number) for number in range(100, 112)]})
+    walks = {
+        name: many.listing(path, "owner").pages(**query)
+        for name, path, query in (
+            ("controls", "/names/", {"search": "moved"}),
+            ("assessments", "/names/", {"search": "moved", "kind": "controlCoverages"}),
+            ("changes", "/coverage/changes/", {}),
+        )
+    }
+    seen = {name: next(walk)["items"] for name, walk in walks.items()}
+    expected = [f"f-{number}" for number in range(100, 112)]
+    assert [[item["id"] for item in items] for items in seen.values()] == [expected[:5]] * 3
+    many.load(_framework(range(90, 112)))
+    for name, walk in walks.items():
+        seen[name] += [item for page in walk for item in page["items"]]
+    found = [[item["id"] for item in items if item["id"].startswith("f-")] for items in seen.values()]
+    assert found == [expected] * 3
+
+
+_OF_ALPHA = {"id": "f", "organizationId": ALPHA}
+
+
+def _framework(numbers: range) -> dict[str, list[dict[str, Any]]]:
+    """A framework, the first one in the order of identifiers, with these controls in this order."""
+    controls = [{"id": f"f-{number}", "frameworkId": "f", "name": f"Moved {number}"} for number in numbers]
+    return {"frameworks": [{"id": "f", "name": "0"}], "controls": controls}
+
+
+def _assessed(number: int) -> dict[str, Any]:
+    return _OF_ALPHA | {"id": f"f-{number}", "controlId": f"f-{number}", "coverageStatus": "FULL"}

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Select, UnaryExpression, bindparam
 from normata.core.db.transaction import Transaction
 from normata.core.db.trigrams import NO_HITS, among_few
 from normata.core.schema.fields import Identifier
-from normata.core.schema.paging import Found, PageQuery, Search, envelope, fetch_page, matching
+from normata.core.schema.paging import Found, PageQuery, Search, envelope, fetch_page, matching, with_todays_position
 from normata.core.schema.text import fold
 from normata.core.schema.wire import Wire
 
@@ -57,7 +57,8 @@ class Naming:
     :class:`Name`, but ``is_live``. Then come the expressions: the id, whether it is live, the folded text to search,
     and the order, which ends with the id. ``indexed`` is the table of the text if its texts are indexed, else empty;
     ``text_of`` the id of the text's row there, if it is another one. ``has_order`` are conditions that always hold for
-    live rows: with these an index has them in the order.
+    live rows: with these an index has them in the order. ``position`` is the sort key before the id if that is a
+    position, which moves when others are added.
     """
 
     rows: Select[Any]
@@ -68,6 +69,7 @@ class Naming:
     indexed: str = ""
     text_of: ColumnElement[str] | None = None
     has_order: Sequence[ColumnElement[bool]] = ()
+    position: ColumnElement[int] | None = None
 
     @cached_property
     def of_all(self) -> Select[Any]:
@@ -79,9 +81,19 @@ class Naming:
         """The names of the rows with the parameter ``ids``. A page names rows of many kinds: it is built once."""
         return self.of_all.where(self.id.in_(bindparam("ids", expanding=True))).order_by(*self.order)
 
+    @cached_property
+    def position_of(self) -> Select[Any]:
+        """The position of the row with the id ``last``."""
+        assert self.position is not None  # noqa: S101 - narrows the type
+        position: Select[Any] = self.rows.with_only_columns(self.position, maintain_column_froms=True)
+        return position.where(self.id == bindparam("last"))
+
 
 def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> dict[str, Any]:
-    """A page of names, in two statements; in one if at most a page of ids is requested."""
+    """A page of names, in two statements; in one if at most a page of ids is requested. Raises UnfitCursor.
+
+    It takes one more after a cursor in an order of positions.
+    """
     parameters: dict[str, Any] = {"organization": query.organization_id}
     if query.id is not None and not query.search and query.is_first and len(query.id) <= query.limit:
         of_ids = transaction.rows(naming.by_ids, parameters | {"ids": query.id})
@@ -102,6 +114,8 @@ def list_names(transaction: Transaction, naming: Naming, query: NameQuery) -> di
         statement = statement.where(*naming.has_order)
     if query.search:
         statement = statement.where(matching(naming.search_text, query.search, is_common=table in hits.common))
+    if naming.position is not None:
+        query = with_todays_position(transaction, query, naming.order, naming.position_of, parameters)
     found = fetch_page(transaction, statement, naming.order, query, parameters)
     return envelope([name_of(row._asdict()) for row in found.rows], found, query)
 

@@ -31,6 +31,7 @@ from normata.core.schema.text import fold
 from normata.errors import PageTooDeep, UnfitCursor
 
 Item = TypeVar("Item")
+AnyQuery = TypeVar("AnyQuery", bound="OwnPageQuery")
 
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
@@ -172,6 +173,12 @@ class OwnPageQuery(Query):
             bound.page = bound._start.page
         return bound
 
+    def starting_after(self, keys: Sequence[Any]) -> Self:
+        """The query with a cursor that starts after a row with these sort keys."""
+        moved = self.model_copy()
+        moved._start = None if self._start is None else self._start._replace(keys=tuple(keys))
+        return moved
+
     def next_cursor(self, keys: Sequence[Any], *, is_uncounted: bool = False) -> str:
         """The cursor of the next page, after a row with these sort keys."""
         return encode(Cursor(self.page + 1, tuple(keys), is_uncounted), self._belongs_to)
@@ -300,6 +307,21 @@ def fetch_page(
 def _count_up_to(transaction: Transaction, rows: Select[Any], most: int, parameters: Parameters) -> int:
     ones = rows.with_only_columns(literal_column("1"), maintain_column_froms=True).limit(most).subquery()
     return transaction.scalar(select(func.count()).select_from(ones), parameters) or 0
+
+
+def with_todays_position(
+    transaction: Transaction, query: AnyQuery, order: Order, position_of: Select[Any], parameters: Parameters
+) -> AnyQuery:
+    """The query whose cursor starts where its row is today: positions move when rows are added before others.
+
+    The position is the key before the id. ``position_of`` selects that of the id ``last``. Raises UnfitCursor.
+    """
+    if query.start is None:
+        return query
+    keys = query.start.keys
+    SortKeys(order).check(keys)
+    position = transaction.scalar(position_of, {**parameters, "last": keys[-1]})
+    return query if position is None else query.starting_after((*keys[:-2], position, keys[-1]))
 
 
 def found_of(rows: Sequence[Any], keys: SortKeys, counted: Counted, query: OwnPageQuery) -> Found:
