@@ -13,7 +13,8 @@ from sqlalchemy.orm import aliased
 from normata.core.db.transaction import Transaction, batches
 from normata.core.db.types import UtcTimestamp
 from normata.core.schema.fields import CoverageStatus, Timestamp
-from normata.core.schema.paging import Counted, PageQuery, envelope, fetch_page, with_todays_position
+from normata.core.schema.paging import Counted, PageQuery, envelope, fetch_page
+from normata.core.schema.positions import with_todays_position
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
 from normata.events.history import event_wire

@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, Select, UnaryExpression, bindparam
 from normata.core.db.transaction import Transaction
 from normata.core.db.trigrams import NO_HITS, among_few
 from normata.core.schema.fields import Identifier
-from normata.core.schema.paging import Found, PageQuery, Search, envelope, fetch_page, matching, with_todays_position
+from normata.core.schema.paging import Found, PageQuery, Search, envelope, fetch_page, matching
+from normata.core.schema.positions import with_todays_position
 from normata.core.schema.text import fold
 from normata.core.schema.wire import Wire
 

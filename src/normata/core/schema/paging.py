@@ -31,7 +31,6 @@ from normata.core.schema.text import fold
 from normata.errors import PageTooDeep, UnfitCursor
 
 Item = TypeVar("Item")
-AnyQuery = TypeVar("AnyQuery", bound="OwnPageQuery")
 
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
@@ -288,7 +287,8 @@ def fetch_page(
         for condition, ordering in parts:
             part = page.where(condition).order_by(*ordering)
             if before is not None and skipped:
-                skipped -= _count_up_to(transaction, before, skipped, parameters)
+                ahead = select(func.count()).select_from(some_of(before).limit(skipped).subquery())
+                skipped -= transaction.scalar(ahead, parameters) or 0
             # One more, to see whether there is a next page.
             more = transaction.rows(part.offset(skipped).limit(query.limit + 1 - len(found)), parameters)
             found += more
@@ -302,26 +302,6 @@ def fetch_page(
     return found_of(
         found, keys, counted or count(transaction, rows if all_rows is None else all_rows, query, parameters), query
     )
-
-
-def _count_up_to(transaction: Transaction, rows: Select[Any], most: int, parameters: Parameters) -> int:
-    ones = rows.with_only_columns(literal_column("1"), maintain_column_froms=True).limit(most).subquery()
-    return transaction.scalar(select(func.count()).select_from(ones), parameters) or 0
-
-
-def with_todays_position(
-    transaction: Transaction, query: AnyQuery, order: Order, position_of: Select[Any], parameters: Parameters
-) -> AnyQuery:
-    """The query whose cursor starts where its row is today: positions move when rows are added before others.
-
-    The position is the key before the id. ``position_of`` selects that of the id ``last``. Raises UnfitCursor.
-    """
-    if query.start is None:
-        return query
-    keys = query.start.keys
-    SortKeys(order).check(keys)
-    position = transaction.scalar(position_of, {**parameters, "last": keys[-1]})
-    return query if position is None else query.starting_after((*keys[:-2], position, keys[-1]))
 
 
 def found_of(rows: Sequence[Any], keys: SortKeys, counted: Counted, query: OwnPageQuery) -> Found:
