@@ -241,11 +241,13 @@ def square(
     up: str,
     cells: Mapping[tuple[int, int], int | str],
     href: Callable[[int, int], str] | None = None,
+    tones: Mapping[tuple[int, int], str] | None = None,
     size: int = 5,
 ) -> Markup:
-    """A matrix of two values from 1 to ``size``, the worse the redder, with counts or words in its cells.
+    """A matrix of two values from 1 to ``size``, with counts or words in its cells.
 
-    A cell that is not empty links to ``href`` of its two values, if ``href`` is not null.
+    A cell that is not empty links to ``href`` of its two values, if ``href`` is not null. Without ``tones`` of the
+    cells, they are the redder the larger the product of the values.
     """
     cell, parts = 56, []
     for y in range(size, 0, -1):
@@ -254,6 +256,7 @@ def square(
             left, top = 30 + (x - 1) * cell, (size - y) * cell
             share = x * y / size**2
             kind = "none" if share >= 0.6 else "partial" if share >= 0.24 else "full"
+            kind = tones[x, y] if tones else kind
             side = f'width="{cell - 2}" height="{cell - 2}" rx="4"'
             box = f'<rect class="cell {kind}" x="{left + 1}" y="{top + 1}" {side}/>'
             inside = cells.get((x, y), 0)

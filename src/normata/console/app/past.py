@@ -30,6 +30,7 @@ _PAGES = frozenset(
         ("frameworks", "{id}", "gaps", "file"),
         ("frameworks", "{id}", "statement-of-applicability"),
         ("frameworks", "{id}", "statement-of-applicability", "file"),
+        ("risk-matrix",),
     }
 )
 

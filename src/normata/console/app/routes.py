@@ -23,6 +23,7 @@ from normata.console.app import (
     over_time,
     own_frameworks,
     reports,
+    risks,
     saved_views,
     search,
     start,
@@ -95,6 +96,8 @@ PAGES: tuple[Page, ...] = (
     Page("soa-versions/{id}/proof/file/", get=versions.proof_file),
     Page("verify/", get=versions.show_verification),
     Page("crosswalk/", get=frameworks.show_crosswalk),
+    Page("risk-matrix/", get=risks.show_matrix),
+    Page("risks/{id}/accept/", post=risks.accept),
     Page("records/", get=lists.show_kinds),
     Page("records/{kind}/", get=lists.show_list),
     # Any id is one of a record: "new", too.

@@ -26,7 +26,7 @@ _TYPED: dict[str, tuple[str, Any]] = {
     "token": ("CLOSED", "CLOSED"),
     "flag": ("true", True),
     "moment": ("2026-12-24T18:30", "2026-12-24T18:30:00.000Z"),
-    "count": ("12", 12),
+    "count": ("4", 4),
     "number": ("2.5", 2.5),
     "document": ("# A *heading*\r\nText", "# A *heading*\nText"),
     "foreign": ("anything-7", "anything-7"),

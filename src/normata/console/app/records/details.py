@@ -34,6 +34,8 @@ from normata.console.filters import action_words, as_json
 from normata.console.markdown import markdown
 from normata.console.texts import has_text, text
 from normata.core.db.types import now
+from normata.records.assurance import Risk
+from normata.records.base import Restorable
 from normata.records.fields import Field, fields_of, referring_to
 
 _MAX_REFERRERS = "10"  # of each kind and field
@@ -73,9 +75,11 @@ class Facts(NamedTuple):
     seldom: Sequence[Field]
 
 
-async def show_one(page_request: OrganizationRequest, refusal: Refusal | None = None) -> Response:
-    """Show a record, live or archived; with what was refused of its files, if something was."""
-    kind, record_id = kind_of(page_request), page_request.param("id")
+async def show_one(
+    page_request: OrganizationRequest, refusal: Refusal | None = None, kind: type[Restorable] | None = None
+) -> Response:
+    """Show a record, live or archived, of the kind of the address unless it is given; and what was refused of it."""
+    kind, record_id = kind or kind_of(page_request), page_request.param("id")
     referring = referring_to(kind.path)
     undo_queries = UndoQueries(page_request)
     record, history, archive, links, *others = await page_request.ask(
@@ -130,7 +134,17 @@ async def show_one(page_request: OrganizationRequest, refusal: Refusal | None = 
         undo=undo_queries.note(others[len(referring) :]),
         today=now(),
         can_edit=page_request.may("editor"),
+        can_accept=kind is Risk and await _can_accept(page_request, record),
     )
+
+
+async def _can_accept(page_request: OrganizationRequest, risk: Mapping[str, Any]) -> bool:
+    """Whether the member owns a live risk, and has not accepted what remains of it."""
+    is_rated = risk["residualProbability"] is not None and risk["residualImpact"] is not None
+    if risk["archivedAt"] is not None or not is_rated or risk["ownerId"] is None or risk["acceptedAt"] is not None:
+        return False
+    own = await page_request.ask_one(ApiQuery("getOrganization", id=page_request.membership.organization_id))
+    return bool(own["memberId"] == risk["ownerId"])
 
 
 async def _files(

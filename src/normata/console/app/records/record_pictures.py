@@ -1,4 +1,4 @@
-"""Pictures of records: the timeline of an incident, and the risk matrix of a vendor."""
+"""Pictures of records: the timeline of an incident, and the ratings of a vendor and of a risk in a matrix."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def picture_of(kind: Kind, record: Mapping[str, Any], at: str) -> RecordPicture 
     match kind.path:
         case "incidents":
             return _course(record, at)
-        case "vendors":
+        case "vendors" | "risks":
             return _risk(record)
     return None
 
@@ -97,15 +97,15 @@ def _between(before: str, after: str) -> str:
     return " ".join(shown) or counted("time.minutes", 0)
 
 
-# --- Vendors
+# --- Vendors and risks
 
 
 def _risk(record: Mapping[str, Any]) -> RecordPicture | None:
-    """The probability and impact of a vendor's risk, before and after treatment."""
+    """The probability and impact of a risk, or of relying on a vendor: before treatment, after it, and as planned."""
     cells: dict[tuple[int, int], str] = {}
     rows: list[list[str]] = []
-    for state in ("inherent", "residual"):
-        probability, impact = record[f"{state}Probability"], record[f"{state}Impact"]
+    for state in ("inherent", "residual", "target"):
+        probability, impact = record.get(f"{state}Probability"), record.get(f"{state}Impact")
         if probability is None or impact is None:
             continue
         words = text(f"vendor.{state}")
