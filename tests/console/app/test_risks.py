@@ -33,7 +33,14 @@ def test_its_owner_alone_accepts_a_risk_on_its_page(people: People) -> None:
     accepted = people["owner"].get(made.headers["location"])
     assert "You have accepted the residual risk." in text_of(accepted)
     assert "/accept/" not in accepted.text
-    fields = {"name": "Flood", "status": "OPEN", "treatmentStrategy": "ACCEPT", "ownerId": "member-owner"}
-    rated = {"residualImpact": "5", "residualProbability": "2"}
-    assert people["editor"].post(f"{PAGE}edit/", **fields | rated).status_code == 303
+    changed = people["editor"].post(
+        f"{PAGE}edit/",
+        name="Flood",
+        status="OPEN",
+        treatmentStrategy="ACCEPT",
+        ownerId="member-owner",
+        residualProbability="2",
+        residualImpact="5",
+    )
+    assert changed.status_code == 303
     assert "Accept the residual risk" in people["owner"].get(PAGE).text
