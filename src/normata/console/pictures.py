@@ -278,7 +278,7 @@ def square(
     parts.append(
         f'<text class="mid" transform="rotate(-90 4 {bottom // 2})" x="4" y="{bottom // 2}">{escape(up)}</text>'
     )
-    return _group(name, about, f"-8 0 {bottom + 40} {bottom + 44}", "".join(parts), 320)
+    return _group(name, about, f"-8 0 {bottom + 40} {bottom + 44}", "".join(parts), 280)
 
 
 def _short(words: str, most: int) -> str:
