@@ -217,7 +217,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     own |= {"mapping_document", "baseline", "baseline_control"}
     records = {kind.sql().name for kind in KINDS}
     # Jobs are of no tenant: whoever runs them looks for those of all. They say whose they are, of which type, and when.
-    noted = {"link", "archive_entry", "short_id_counter", "idempotency_key", "job", "soa_version"}
+    noted = {"link", "file", "archive_entry", "short_id_counter", "idempotency_key", "job", "soa_version"}
     people = {"user_account", "membership", "organization", "invitation", "access_token", "session"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
     people |= {"password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count", "sign_in_link"}
@@ -231,7 +231,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("access_token", name) for name in ("last_used_at", "revoked_at")),
         *(("user_account", name) for name in ("name", "removed_at", "time_zone", "date_format", "theme")),
         *(("membership", name) for name in ("role", "removed_at", "expires_at")),
-        *(("organization", name) for name in ("name", "removed_at", "stale_assessments", "scope")),
+        *(("organization", name) for name in ("name", "removed_at", "stale_assessments", "scope", "risk_levels")),
         *(("invitation", name) for name in ("accepted_at", "revoked_at")),
         *(("session", name) for name in ("ended_at", "last_used_at")),
         *(("password", name) for name in ("hash", "changed_at")),
@@ -243,6 +243,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("soa_version", name) for name in ("state", "approved_at", "superseded_at")),
         ("control_wording", "stale_since"),
         *(("list_revision", "revision"), ("notification", "read_at"), ("link", "note"), ("link", "removed_at")),
+        ("file", "attached_at"),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank", "applies", "conflict")),
         *(("job", name) for name in ("due_at", "attempts", "claim", "failure")),
         *(("archive_entry", name) for name in ("archive_id", "archived_at", "user_id", "user_name", "reason")),
@@ -268,9 +269,10 @@ FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
 SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
 # Keys have served their time after a day, attempts to sign in after ten minutes, their counts after one. Jobs are done,
-# a match that was set aside may count again, and a view may go. The job that forgets removes what is over.
+# a match that was set aside may count again, and a view may go. The job that forgets removes what is over, and another
+# one the files that no record got.
 DELETED = {
-    *("job", "set_aside_match", "saved_view"),
+    *("job", "set_aside_match", "saved_view", "file"),
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
     *("idempotency_key", "sign_in_attempt", "sign_in_count", "passkey", "external_identity"),
     *("notification", "session", "access_token", "sign_in_link", "invitation"),
