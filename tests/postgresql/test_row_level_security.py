@@ -241,9 +241,8 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("sign_in_count", name) for name in ("count", "expires_at")),
         ("framework_adoption", "baseline_id"),
         *(("soa_version", name) for name in ("state", "approved_at", "superseded_at")),
-        ("control_wording", "stale_since"),
+        *(("control_wording", "stale_since"), ("file", "attached_at")),
         *(("list_revision", "revision"), ("notification", "read_at"), ("link", "note"), ("link", "removed_at")),
-        ("file", "attached_at"),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank", "applies", "conflict")),
         *(("job", name) for name in ("due_at", "attempts", "claim", "failure")),
         *(("archive_entry", name) for name in ("archive_id", "archived_at", "user_id", "user_name", "reason")),
@@ -269,8 +268,7 @@ FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
 SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
 # Keys have served their time after a day, attempts to sign in after ten minutes, their counts after one. Jobs are done,
-# a match that was set aside may count again, and a view may go. The job that forgets removes what is over, and another
-# one the files that no record got.
+# a match that was set aside may count again, and views and files may go. The job that forgets removes what is over.
 DELETED = {
     *("job", "set_aside_match", "saved_view", "file"),
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
