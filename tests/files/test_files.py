@@ -225,12 +225,15 @@ def test_a_dry_run_stores_nothing(service: Served, ask: Ask, folder: Path) -> No
     assert (kept(folder), rows(service)) == ([], [])
 
 
-def test_the_same_key_gets_the_same_file(service: Served, ask: Ask) -> None:
+def test_the_same_key_gets_the_same_file(service: Served, ask: Ask, folder: Path) -> None:
+    """And the bytes that were sent again take no room, which no quota would count."""
     key = {"Idempotency-Key": "one"}
     first, second = (upload(ask, headers=key).json() for _ in range(2))
     assert first == second
     assert len(rows(service)) == 1
     refused(upload(ask, CONTENT[1:], headers=key), 422, "key_reused")
+    assert [path.name[:64] for path in kept(folder)] == [HASH]
+    assert ask("editor", "GET", f"/files/{first['id']}/content/").content == CONTENT
 
 
 def test_a_store_that_fails_stores_nothing(
@@ -241,7 +244,7 @@ def test_a_store_that_fails_stores_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr("normata.files.store.Arrival._keep", full)
-        refused(upload(ask), 503, "unavailable")
+        assert "The files cannot be stored" in refused(upload(ask), 503, "unavailable")["detail"]
     assert (kept(folder), rows(service)) == ([], [])
     made = upload(ask).json()
     (path,) = kept(folder)

@@ -34,14 +34,15 @@ _UNKNOWN_TYPE = "application/octet-stream"
 _AT_ONCE = 2**20  # bytes that are hashed and written together
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Upload:
-    """A file that has arrived."""
+    """A file that has arrived. It ``has_row`` once its row is written, whether or not that is committed."""
 
     id: str
     media_type: str
     size: int
     sha256: str
+    has_row: bool = False
 
 
 def admit(unit: UnitOfWork, request: Request, arriving: Arriving) -> str:
@@ -58,8 +59,9 @@ def admit(unit: UnitOfWork, request: Request, arriving: Arriving) -> str:
 async def receive(request: Request, arriving: Arriving, organization_id: str) -> AsyncIterator[Upload]:
     """Store a file while it arrives. It has its place before its row is written, so that no row is without its bytes.
 
-    What is refused then is removed. Where it is not known whether the row was written, the bytes stay; without a row
-    they are removed after a day. In a dry run they are only counted. Raises Unavailable if they cannot be stored.
+    What is refused then is removed, and so is a repetition, whose answer names the first file: or they would take room
+    that no quota counts. Where it is not known whether the row was written, the bytes stay; without a row they are
+    removed after a day. In a dry run they are only counted. Raises Unavailable if they cannot be stored.
     """
     store = request.means[FileStore]
     place: Place | None = None
@@ -76,13 +78,18 @@ async def receive(request: Request, arriving: Arriving, organization_id: str) ->
             if not request.dry_run:
                 place = place_of(organization_id, upload.id, upload.sha256)
                 await arrival.keep(place)
+    is_unused = False
     try:
         yield upload
     except (DomainError, HttpError):
-        if place is not None:
+        is_unused = True
+        raise
+    else:
+        is_unused = not upload.has_row
+    finally:
+        if place is not None and is_unused:
             with storing():
                 await asyncio.to_thread(store.remove, place)
-        raise
 
 
 def create(unit: UnitOfWork, request: Request) -> Any:
@@ -105,6 +112,7 @@ def add(unit: UnitOfWork, organization_id: str, name: str, upload: Upload, quota
         "sha256": upload.sha256,
     }
     [pending] = valid_rows(unit, File, [Row(File.array, BODY, "", values)], are_new=True)
+    upload.has_row = True
     row = write_one(unit, File, pending)
     unit.publish(Change("create", File, row.organization_id, row.id, row._asdict()))
     return row
