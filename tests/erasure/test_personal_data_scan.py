@@ -26,6 +26,7 @@ SHORT = PersonalDataScan(Called(["ann@acme.example"], [], ["Ann"]), {"auditor"})
         ("ask ann.smith@acme.EXAMPLE, or Ann", "ask [erased], or Ann"),
         ("<mailto:Ann.Smith%40acme.example>", "<mailto:[erased]>"),
         ("(ann.smith@acme.example).", "([erased])."),
+        ("ann.smith@acme.example.pdf, Ann.Smith@acme.example.DOCX.", "[erased].pdf, [erased].DOCX."),
         ("Größe: Ann Smith", "Größe: [erased]"),
     ],
 )
@@ -40,7 +41,7 @@ def test_they_are_taken_out(text: str, left: str) -> None:
         "Ann", "Smith, Ann", "Joann Smith", "Ann Smithers", "Ann B. Smith", "Ann and Smith",
         "We asked Ann. Smith left.",
         "joann.smith@acme.example.org", "x.ann.smith@acme.example", "x+ann.smith@acme.example", "", "[erased]",
-        "ann.smith@acme.example-shop",
+        "ann.smith@acme.example-shop", "ann.smith@acme.example.pdfs", "ann.smith@acme.example.pdf.example",
     ],
 )  # fmt: skip
 def test_others_stay(text: str) -> None:

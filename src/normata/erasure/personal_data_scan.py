@@ -19,6 +19,8 @@ _ERASED_SLUG = "erased"
 _GAP = r"(?:\s+|[._-])"
 _WORD = r"[^\W_]"
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
+# What ends the name of a file, and no address: there are no such top-level domains.
+_SUFFIXES = r"(?:csv|docx?|eml|html?|jpe?g|json|log|msg|od[pst]|pdf|png|pptx?|rtf|txt|xlsx?|xml)"
 # Scripts without blanks between words, in which a name has no word boundaries.
 _RUNNING_ON = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
@@ -149,10 +151,11 @@ def is_ambiguous(name: str) -> bool:
 
 
 def _address(address: str) -> _Needle:
-    """The pattern of an address, but not as a part of a longer one. In URLs the @ is escaped."""
+    """The pattern of an address, but not as a part of a longer one; it may be the name of a file. URLs escape the @."""
     local, _, domain = fold(address).rpartition("@")
     spelled = rf"{re.escape(local)}(?:@|%40){re.escape(domain)}"
-    pattern = rf"(?<![\w+%-])(?<!\w\.){spelled}(?![\w-])(?!\.\w)"
+    is_longer = rf"\.(?!{_SUFFIXES}(?![\w-])(?!\.\w))\w"
+    pattern = rf"(?<![\w+%-])(?<!\w\.){spelled}(?![\w-])(?!{is_longer})"
     return _Needle(re.compile(pattern), _pieces(f"{local} {domain}"))
 
 
