@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache, reduce
-from operator import add
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema
@@ -19,6 +18,7 @@ from sqlalchemy import (
     case,
     func,
     literal,
+    literal_column,
     null,
     select,
     tuple_,
@@ -33,6 +33,7 @@ from normata.core.schema.fields import Identifier, Timestamp, parse_timestamp
 from normata.core.schema.paging import (
     FEW_WORDS,
     MANY,
+    MOST_COUNTED,
     OrganizationQuery,
     PageQuery,
     Search,
@@ -269,9 +270,10 @@ def _after_last(branch: Select[Any], path: str) -> Select[Any]:
 
 
 def _counted(branches: Sequence[Select[Any]]) -> Select[Any]:
-    """The number of rows of all branches, each counted with an index of its own, and only as far as lists count."""
-    counts = [select(func.count()).select_from(some_of(branch).subquery()) for branch in branches]
-    return select(reduce(add, (count.scalar_subquery() for count in counts)))
+    """The number of rows of all branches, each read by an index of its own, and together only as far as lists count."""
+    one: Any = literal_column("1").label("one")
+    each: list[Select[Any]] = [select(one).select_from(some_of(branch).subquery()) for branch in branches]
+    return select(func.count()).select_from(union_all(*each).limit(MOST_COUNTED + 1).subquery())
 
 
 def _page(branches: Sequence[Select[Any]]) -> Select[Any]:
