@@ -91,17 +91,23 @@ def check_references(
 
 def _check_lists(table: type[Table], rows: Sequence[PendingRow], references: References) -> None:
     """Add faults for lists that name rows that do not exist, or of another organization."""
-    for column in sql_table(table).columns:
-        target = column.info.get("lists")
-        named = [row for row in good(rows) if row.final[column.name]] if target else []
-        references.fetch(str(target), {one for row in named for one in row.final[column.name]})
+    for name, target in _lists_of(table):
+        named = [row for row in good(rows) if row.final[name]]
+        references.fetch(target, {one for row in named for one in row.final[name]})
         for row in named:
-            for one in row.final[column.name]:
-                if references.is_faulty(str(target), one):
+            for one in row.final[name]:
+                if references.is_faulty(target, one):
                     row.faulty = True
-                elif reason := objection(row, str(target), references.get(str(target), one), takes_removed=True):
-                    row.add_fault(column.name, reason)
+                elif reason := objection(row, target, references.get(target, one), takes_removed=True):
+                    row.add_fault(name, reason)
                     break
+
+
+@cache
+def _lists_of(table: type[Table]) -> tuple[tuple[str, str], ...]:
+    """The columns that list ids, and the table of these."""
+    columns = sql_table(table).columns
+    return tuple((column.name, str(column.info["lists"])) for column in columns if "lists" in column.info)
 
 
 def referrer(transaction: Transaction, table: type[Table], row_id: str) -> str | None:
