@@ -60,7 +60,7 @@ def figures() -> Figures:
             "sqlite-2": measured("Normata, SQLite, two workers", 401, 601, 201),
         },
         memory=Memory(requests=[0, 100, 200, 300, 400, 500], mib=[50, 60, 61, 62, 61, 60], statuses={200: 500}),
-        starting=Starting(serve=[1.0, 1.5], help=[0.1]),
+        starting=Starting(serve=[0.7, 0.9], help=[0.1]),
     )
 
 

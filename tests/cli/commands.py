@@ -35,6 +35,11 @@ class Done(NamedTuple):
 Run = Callable[..., Done]
 
 
+def complaints(done: Done) -> list[str]:
+    """What `check` wrote to standard error, without the warning where the server of the tests lacks an extension."""
+    return [line for line in done.err.splitlines() if "the extension pg_trgm" not in line]
+
+
 def failed(done: Done, code: int = 1) -> str:
     """The sentence that a failed command told: one line on standard error, and nothing else anywhere."""
     assert (done.code, done.out) == (code, "")

@@ -99,7 +99,7 @@ def test_its_events_are_in_its_own_log(service: Served) -> None:
     assert {event["organization_id"] for event in events} == {made["id"]}
 
 
-AS_IT_WAS = {"removedAt": None, "staleAssessments": "FLAG", "scope": None}
+AS_IT_WAS = {"removedAt": None, "staleAssessments": "FLAG", "scope": None, "riskLevels": None}
 
 
 def test_it_is_renamed(service: Served) -> None:

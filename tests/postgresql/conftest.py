@@ -32,7 +32,7 @@ def new_token(url: str, user: str = "editor", *, scope: str = "write") -> str:
 def environment(**settings: str) -> dict[str, str]:
     """The environment of a command: ours without settings of the service, but for ``settings``."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
-    return kept | settings
+    return kept | {"NORMATA_FILES_URL": os.environ["NORMATA_FILES_URL"]} | settings  # where the world's are
 
 
 def start(*arguments: str, url: str, settings: Mapping[str, str] | None = None) -> subprocess.Popen[str]:

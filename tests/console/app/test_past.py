@@ -24,7 +24,8 @@ from tests.world import ALPHA as ALPHA_ID
 OF_COVERAGE = tuple(page.path for page in PAGES if page.get is not None and has_past(page.path.split("/")[:-1]))
 HISTORIES = ("control_coverage", "effective_coverage", "framework_adoption")
 _COVERAGE = re.compile(
-    ALPHA + r"(controls/([^/]+/)?|crosswalk/|frameworks/([^/]+/((gaps|statement-of-applicability)/(file/)?)?)?)"
+    ALPHA
+    + r"(controls/([^/]+/)?|crosswalk/|risk-matrix/|frameworks/([^/]+/((gaps|statement-of-applicability)/(file/)?)?)?)"
 )
 
 
@@ -71,7 +72,7 @@ def test_what_was_covered_on_a_day_is_on_all_pages(people: People) -> None:
     assert service.client.patch("/controls/coverage/", json=of_alpha | body, headers=admin).is_success
     assert service.client.put("/frameworks/fw-star/adoption/", params=of_alpha, headers=admin).is_success
     now = {address: told(viewer.get(address)) for address in pages()}
-    same = {path_of("frameworks/"), path_of("crosswalk/")}  # they count no coverage
+    same = {path_of("frameworks/"), path_of("crosswalk/"), path_of("risk-matrix/")}  # they count no coverage
     assert {address.partition("?")[0] for address in before if before[address] == now[address]} == same
 
     # What was left since, and is not published any more, is there as of then.

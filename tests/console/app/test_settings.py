@@ -103,9 +103,9 @@ def test_members_are_listed_with_their_roles(readers: People) -> None:
         ("editor", "member-viewer", set()),
         ("editor", "member-editor", {"hand_over", "remove"}),
         ("admin", "member-editor", {"role", "hand_over", "remove"}),
-        ("admin", "member-owner", set()),
+        ("admin", "member-owner", {"hand_over"}),
         ("owner", "member-admin", {"role", "remove"}),
-        ("owner", "member-owner", {"role", "remove"}),
+        ("owner", "member-owner", {"role", "hand_over", "remove"}),
     ],
 )
 def test_everybody_sees_what_they_may_do_with_a_member(

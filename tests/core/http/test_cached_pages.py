@@ -116,7 +116,7 @@ def queries(operation: ListOperation) -> Iterator[str]:
         if any(choice.get("type") == "boolean" for choice in choices):
             yield from (f"{name}=true", f"{name}=false")
         for choice in choices:
-            for value in choice.get("enum", ()):
+            for value in () if name == "kind" and "id" in properties else choice.get("enum", ()):  # both, or neither
                 yield from (f"{name}={value}&sortDirection={way}&limit=6&page=2" for way in ("asc", "desc"))
     for limit in (5, 17, 100):
         for number in (1, 2, 3, 9, *((10**6, 10**20) if operation.query.counts_all else ())):

@@ -148,6 +148,8 @@ def queries(operation: ListOperation) -> list[dict[str, str]]:
     properties = operation.query.model_json_schema(by_alias=True)["properties"]
     found: list[dict[str, str]] = [{}]
     for name, schema in properties.items():
+        if name == "kind" and "id" in properties:
+            continue  # both, or neither
         choices = [schema, *schema.get("anyOf", ())]
         values = [value for choice in choices for value in choice.get("enum", ())]
         if any(choice.get("type") == "boolean" for choice in choices):
@@ -175,8 +177,10 @@ def test_a_page_takes_as_many_among_many(
                 for page in ({"limit": "5"}, {"limit": "100"}, {"limit": "50", "page": "2"}):
                     request = start.but(query=start.query | query | page)
                     among_many = asked_for(request, crowded, monkeypatch, "editor")
-                    # One more counts: a page that is not full needs no count.
-                    assert len(among_many.statements) <= len(among_few.statements) + 1
+                    # One more counts: a page that is not full needs no count. In an order with nulls, which are read
+                    # after the others, one more counts these, for where a numbered page begins among the nulls.
+                    more = 2 if "sortColumn" in query else 1
+                    assert len(among_many.statements) <= len(among_few.statements) + more
                     assert among_many.lookups == among_few.lookups == 1
 
 

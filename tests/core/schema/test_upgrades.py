@@ -22,6 +22,7 @@ from normata.core.schema.migrations import upgrading
 from normata.coverage.recompute import recompute
 from normata.coverage.upgrades import ReportedChange, reported_changes
 from normata.events.model import AuditEvent
+from normata.files.model import File
 from normata.frameworks.model import ControlCoverage, EffectiveCoverage
 from normata.history.model import HISTORY_TABLES, HistoryStart
 from normata.links.model import Link
@@ -80,7 +81,7 @@ def fresh(sqlite_url: str) -> Iterator[Database]:
 def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
     """Take from the world what the schema of a version could not hold; whether what is for sign-in was among it.
 
-    That is newer kinds of record, too, saved views, links, versions of statements, and service accounts.
+    That is newer kinds of record, too, saved views, links, files, versions of statements, and service accounts.
     """
     there = old.read_now(lambda transaction: transaction.tables())
     tables = [
@@ -88,6 +89,7 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
         str(SavedView.__tablename__),
         str(Link.__tablename__),
         str(SoaVersion.__tablename__),
+        str(File.__tablename__),
     ]
     newer = [name for name in tables if name not in there]
     run_sql(fresh, *(f"DELETE FROM {name}" for name in newer))

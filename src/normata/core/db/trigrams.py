@@ -81,7 +81,7 @@ class _items_of(FunctionElement[str]):  # noqa: N801 - a function of SQL
     name = "items_of"
 
 
-@compiles(_items_of, "sqlite")
+@compiles(_items_of)
 def _on_sqlite(element: Any, compiler: Any, **options: Any) -> str:
     return f"json_each({compiler.process(element.clauses, **options)})"
 

@@ -27,9 +27,10 @@ PATIENCE = 60.0  # seconds before a wait is given up
 
 
 def environment(url: str, **settings: str) -> dict[str, str]:
-    """The environment of these tests with no settings but these."""
+    """The environment of these tests with no settings but these, and the store of files."""
     others = {name: value for name, value in os.environ.items() if not name.startswith(("NORMATA_", "PROMETHEUS_"))}
-    return others | {"NORMATA_DATABASE_URL": url} | settings
+    files = {"NORMATA_FILES_URL": os.environ["NORMATA_FILES_URL"]}  # those of the world
+    return others | {"NORMATA_DATABASE_URL": url} | files | settings
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
