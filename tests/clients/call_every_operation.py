@@ -7,6 +7,7 @@ JSON: a list of ``[tag, operation, arguments, name of the body's model, body, to
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import re
 import sys
@@ -26,6 +27,8 @@ def main() -> None:
             file = getattr(module, body_model).from_dict({"file": body.encode()})
             file.file.file_name = "docks.csv"
             arguments["body"] = file
+        elif body_model is None and body is not None:
+            arguments["body"] = importlib.import_module("normata_client.types").File(payload=io.BytesIO(body.encode()))
         elif body is not None:
             arguments["body"] = getattr(module, body_model).from_dict(body)
         response = module.sync_detailed(client=client, **arguments)

@@ -96,10 +96,14 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     return found
 
 
+# A file has any media type, and generators of clients know no range of them.
+_ANY_BYTES: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+
+
 def _request_body(operation: ChangeOperation) -> dict[str, Any]:
     content: dict[str, Any]
     if operation.body_stream is not None:
-        content = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+        content = _ANY_BYTES
     elif operation.body is not None:
         schema, example = reference(operation.body), operation.body_example
         content = {media_type: {"schema": schema, "example": example} for media_type in operation.body_types}
@@ -150,7 +154,7 @@ def _success(operation: Operation, headers: dict[str, Any]) -> dict[str, Any]:
     schema = {"type": ["object", "null"], "enum": [None]} if operation.answer is None else reference(operation.answer)
     content: dict[str, Any] = {"application/json": {"schema": schema, "example": operation.example}}
     if isinstance(operation, ReadOperation) and operation.sends_file:
-        content = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+        content = _ANY_BYTES
     if isinstance(operation, ReadOperation) and operation.formats is not None:
         for other in operation.formats.by_name.values():
             if other.media_type in content:
