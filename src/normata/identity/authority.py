@@ -46,18 +46,14 @@ def own_membership(unit: UnitOfWork, organization_id: str) -> str | None:
 
 
 _MEMBER, _USER = sql_table(Membership), sql_table(User)
-_ROLE = select(_MEMBER.c.role).where(
+_IS_ACTORS = (
     _MEMBER.c.organization_id == bindparam("organization"),
     _MEMBER.c.user_id == bindparam("user"),
     is_in(bindparam("moment", type_=_MEMBER.c.expires_at.type)),
 )
+_ROLE = select(_MEMBER.c.role).where(*_IS_ACTORS)
 _OWN = (
     select(_MEMBER.c.id)
     .join(_USER, _USER.c.id == _MEMBER.c.user_id)
-    .where(
-        _MEMBER.c.organization_id == bindparam("organization"),
-        _MEMBER.c.user_id == bindparam("user"),
-        _USER.c.organization_id.is_(None),
-        is_in(bindparam("moment", type_=_MEMBER.c.expires_at.type)),
-    )
+    .where(*_IS_ACTORS, _USER.c.organization_id.is_(None))
 )

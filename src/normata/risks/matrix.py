@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
@@ -73,6 +74,13 @@ def risk_matrix(transaction: Transaction, organization_id: str, query: RiskMatri
     counts: Counter[tuple[int | None, int | None]] = Counter()
     for probability, impact, count in transaction.rows(_counts(query.of), key):
         counts[probability, impact] += count
+    return matrix_of(query.of, levels, counts)
+
+
+def matrix_of(
+    of: Moment, levels: Sequence[Sequence[RiskLevel]], counts: Counter[tuple[int | None, int | None]]
+) -> dict[str, Any]:
+    """The members of :class:`RiskMatrix`, from the number of risks of each probability and impact, null if unrated."""
     cells: list[dict[str, Any]] = [
         {
             "probability": probability,
@@ -87,7 +95,7 @@ def risk_matrix(transaction: Transaction, organization_id: str, query: RiskMatri
     for cell in cells:
         of_levels[cell["level"]] += cell["count"]
     return {
-        "of": query.of,
+        "of": of,
         "cells": cells,
         "levels": {level: of_levels[level] for level in RISK_LEVELS},
         "unrated": counts.total() - of_levels.total(),

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
 
 from normata import errors
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
-from normata.core.schema.fields import RISK_LEVELS
 from normata.core.schema.wire import as_wire, wire
 from normata.records import examples
 from normata.records.assurance import Risk
 from normata.risks.acceptance import ACCEPTANCE_WRITES, accept
-from normata.risks.matrix import RATINGS, RiskMatrix, RiskMatrixQuery, risk_matrix, usual_levels
+from normata.risks.matrix import RiskMatrix, RiskMatrixQuery, matrix_of, risk_matrix, usual_levels
 
 _ACCEPTED = {"acceptedAt": "2026-11-20T09:14:03.120Z", "acceptedById": "member-dana"}
-
-
-def _matrix() -> dict[str, Any]:
-    cells = [
-        {"probability": probability, "impact": impact, "level": usual_levels()[impact - 1][probability - 1], "count": 0}
-        for impact in RATINGS
-        for probability in RATINGS
-    ]
-    cells[7] = cells[7] | {"count": 4}
-    levels = {level: 4 if level == cells[7]["level"] else 0 for level in RISK_LEVELS}
-    return {"of": "residual", "cells": cells, "levels": levels, "unrated": 1, "total": 5}
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -40,7 +28,7 @@ Counts the live risks that are not `CLOSED` by probability and impact, with the 
         build=lambda transaction, request: risk_matrix(transaction, request.organization_id, request.query),
         answer=RiskMatrix,
         answer_description="The risk matrix.",
-        example=_matrix(),
+        example=matrix_of("residual", usual_levels(), Counter({(3, 2): 4, (None, None): 1})),
     ),
     ChangeOperation(
         http_method="POST",
