@@ -201,3 +201,18 @@ def test_without_the_extra_a_pdf_is_refused(ask: Ask, service: Served, monkeypat
     finally:
         monkeypatch.undo()
         pdf.is_installed.cache_clear()
+
+
+def test_a_statement_that_is_too_long_for_paper_has_the_other_formats(
+    ask: Ask, service: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdf, "MAX_ROWS", 1)
+    [fault] = refused(ask(SOA, format="pdf"), 400, "validation")["errors"]
+    assert (fault["name"], fault["code"]) == ("format", "too_large")
+    assert "at most 1 rows" in fault["message"]
+    assert ask(SOA, format="xlsx").status_code == 200
+    body = {"organizationId": ALPHA, "frameworkId": FRAMEWORK, "title": "A long one"}
+    made = service.client.post("/soa-versions/", json=body, headers=service.bearer("admin"))
+    assert made.status_code == 201, made.text
+    assert made.json()["pdfSha256"] is None
+    assert made.json()["xlsxSha256"] is not None

@@ -175,6 +175,9 @@ def _report(
     if name is None:
         _show(report)
         return
+    reason = formats.by_name[name].objection(report)
+    if reason is not None:
+        fail(f"the report {reason}")
     content = formats.by_name[name].render(report)
     if output is None:
         _print(content)

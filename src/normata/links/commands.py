@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -86,7 +86,16 @@ def make_links(
     for key, row in stored.items():
         if key in notes and notes[key] != row.note:
             _set_note(unit, row, notes[key])
-    return organization_id, [outcomes[one.key] for one in wanted]
+    return organization_id, list(_in_order(wanted, outcomes))
+
+
+def _in_order(wanted: Sequence[Wanted], outcomes: Mapping[_Key, Outcome]) -> Iterator[Outcome]:
+    """The outcome of each: of equal ones, only the first makes the link."""
+    seen: set[_Key] = set()
+    for one in wanted:
+        outcome = outcomes[one.key]
+        yield Outcome(outcome.link_id, faults=outcome.faults) if one.key in seen else outcome
+        seen.add(one.key)
 
 
 def remove_link(unit: UnitOfWork, link_id: str) -> None:

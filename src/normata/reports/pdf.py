@@ -16,6 +16,9 @@ from typing import Any
 from normata.core.schema.wire import encode
 from normata.reports.tables import Sheet, shown
 
+# Typst lays out a table as a whole, in about 0.24 MB a row: without a limit a catalog of 26,000 takes 6 GB.
+MAX_ROWS = 2_500
+
 _SOURCE = Path(__file__).with_name("tables.typ").read_bytes()
 
 
@@ -23,6 +26,13 @@ _SOURCE = Path(__file__).with_name("tables.typ").read_bytes()
 def is_installed() -> bool:
     """Whether the extra ``pdf`` is there."""
     return find_spec("typst") is not None
+
+
+def objection(rows: int) -> str | None:
+    """Why a document cannot have this many rows; null if it can."""
+    if rows <= MAX_ROWS:
+        return None
+    return f"has at most {MAX_ROWS} rows as PDF, and this report has {rows}: choose another format"
 
 
 def as_pdf(title: str, sheets: Sequence[Sheet], date: str) -> bytes:

@@ -23,7 +23,7 @@ from normata.reports.applicability import (
 )
 from normata.reports.applicability_sheets import TITLE, statement_book, statement_sheets, table_sheet
 from normata.reports.examples import COUNTS, FRAMEWORK_ID, HEAD, IDENTITIES, counts
-from normata.reports.pdf import as_pdf, is_installed
+from normata.reports.pdf import as_pdf, is_installed, objection
 from normata.reports.sheets import file_name
 from normata.reports.tables import as_csv, as_xlsx
 
@@ -68,7 +68,12 @@ FORMATS = Formats(
         "json": JSON,
         "csv": csv(lambda report: as_csv(table_sheet(report))),
         "xlsx": xlsx(lambda report: as_xlsx(statement_book(report))),
-        "pdf": pdf(lambda report: as_pdf(TITLE, statement_sheets(report), report["date"]), "pdf", is_installed),
+        "pdf": pdf(
+            lambda report: as_pdf(TITLE, statement_sheets(report), report["date"]),
+            "pdf",
+            is_installed,
+            lambda report: objection(len(report["controls"]) + len(report["mandatory"]["requirements"])),
+        ),
     },
 )
 
@@ -155,8 +160,8 @@ the matches that give it and do not rest on the control, so none supports itself
 matches or other assessments say).
 
 The CSV has the table. The workbook (XLSX) also has the head, the mandatory requirements, the objections and the counts;
-the PDF has what one prints: head, table and mandatory requirements. The same data of the same day give the same bytes
-in every format, as long as no event is sealed.""",
+the PDF has what one prints: head, table and mandatory requirements, up to 2,500 rows. The same data of the same day
+give the same bytes in every format, as long as no event is sealed.""",
     about=Framework,
     id_description=FRAMEWORK_ID,
     query=StatementQuery,

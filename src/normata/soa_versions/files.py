@@ -71,7 +71,7 @@ def _files(report: Mapping[str, Any]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for name in FILE_FORMATS:
         one = statement.FORMATS.by_name[name]
-        content = one.render(report) if one.is_there() else None
+        content = one.render(report) if one.is_there() and one.objection(report) is None else None
         found[hash_column(name)] = None if content is None else sha256(content).hexdigest()
         found[file_column(name)] = None if content is None else b64encode(content).decode()
     return found

@@ -89,7 +89,7 @@ class SoaVersion(Table):
     csv_sha256: Mapped[_Sha256] = mapped_column(info=_hash_of("CSV"))
     xlsx_sha256: Mapped[_Sha256] = mapped_column(info=_hash_of("XLSX"))
     pdf_sha256: Mapped[_Sha256 | None] = mapped_column(
-        info={**CODED, "description": "The SHA-256 of the version as PDF; null if it was made without the extra `pdf`."}
+        info={**CODED, "description": "The SHA-256 of the version as PDF; null if there is none."}
     )
     created_at: Mapped[Timestamp]
     approved_at: Mapped[Timestamp | None] = mapped_column(

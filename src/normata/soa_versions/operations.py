@@ -80,7 +80,14 @@ class SoaVersionQuery(FormatQuery):
 def _stored(name: FormatName) -> Format:
     """A format in which a version is stored: nothing is made anew."""
     known = statement.FORMATS.by_name[name]
-    return replace(known, render=lambda found: found["content"], is_text=False, extra="", is_there=lambda: True)
+    return replace(
+        known,
+        render=lambda found: found["content"],
+        is_text=False,
+        extra="",
+        is_there=lambda: True,
+        objection=lambda _: None,
+    )
 
 
 def _read(transaction: Transaction, request: Request) -> Mapping[str, Any]:
@@ -91,9 +98,9 @@ def _read(transaction: Transaction, request: Request) -> Mapping[str, Any]:
     name: Any = request.format
     content = versions.file_of(transaction, version, name)
     if content is None:
-        message = f"is not there: the version was made by an installation that could not make {name}"
+        message = f"is not there: {name} could not be made of the version"
         if request.query.format is None:
-            raise NotAcceptable(f"The version has no {name}: it was made by an installation without it.")
+            raise NotAcceptable(f"The version has no {name}: it could not be made.")
         fault = FieldFault(in_="query", name="format", code="unavailable", message=message, allowed=None)
         raise InvalidRequest.of([fault])
     return {"number": version.number, "content": content}

@@ -39,7 +39,7 @@ class Format:
     ``media_type`` is what ``Accept`` names, and ``parameters`` follow it in ``Content-Type``. ``render`` makes the
     bytes of a report in wire form. ``is_packed`` is true if compression would gain nothing. ``schema`` is that of the
     body in OpenAPI; with ``is_text``, it has an example. ``extra`` names the extra that a format needs, and
-    ``is_there`` whether it is installed.
+    ``is_there`` whether it is installed. ``objection`` says why a report cannot have the format; null if it can.
     """
 
     media_type: str
@@ -50,6 +50,7 @@ class Format:
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
     extra: str = ""
     is_there: Callable[[], bool] = lambda: True
+    objection: Callable[[Mapping[str, Any]], str | None] = lambda _: None
 
 
 _BINARY = {"type": "string", "format": "binary"}
@@ -73,7 +74,12 @@ def xlsx(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
     return Format(media_type=media_type, render=render, is_packed=True, is_text=False, schema=_BINARY)
 
 
-def pdf(render: Callable[[Mapping[str, Any]], bytes], extra: str, is_there: Callable[[], bool]) -> Format:
+def pdf(
+    render: Callable[[Mapping[str, Any]], bytes],
+    extra: str,
+    is_there: Callable[[], bool],
+    objection: Callable[[Mapping[str, Any]], str | None],
+) -> Format:
     """A document of ISO 32000, if the extra that makes it is installed."""
     return Format(
         media_type="application/pdf",
@@ -83,6 +89,7 @@ def pdf(render: Callable[[Mapping[str, Any]], bytes], extra: str, is_there: Call
         schema=_BINARY,
         extra=extra,
         is_there=is_there,
+        objection=objection,
     )
 
 
@@ -118,8 +125,12 @@ class Formats:
         return next(name for name, one in self.by_name.items() if one.media_type == wanted)
 
     def content(self, read: Any, name: FormatName) -> Content:
-        """The data of ``build``, in a format."""
+        """The data of ``build``, in a format. Raises InvalidRequest if the report cannot have it."""
         report, chosen = self.present(read), self.by_name[name]
+        reason = chosen.objection(report)
+        if reason is not None:
+            fault = FieldFault(in_="query", name="format", code="too_large", message=reason, allowed=None)
+            raise InvalidRequest.of([fault])
         return Content(
             chosen.render(report),
             f"{chosen.media_type}{chosen.parameters}".encode(),
