@@ -92,6 +92,23 @@ def test_a_row_without_its_organization_is_refused(normata: Run, path: Path, fol
     assert normata("load", bundle, "--files", "bytes").code == 1
 
 
+def test_evidence_is_linked_to_the_controls_that_it_supports(normata: Run, path: Path, folder: Path) -> None:
+    """All in one transaction: where a control is not there, nothing is made."""
+    (folder / "report.txt").write_bytes(b"done")
+    before = contents(Path(f"{path}.files"))
+    add = ("evidence", "add", "report.txt", "--organization", "alpha")
+    assert "has a control 'X.9'" in failed(normata(*add, "--control", "sun.A.1", "--control", "X.9"))
+    assert contents(Path(f"{path}.files")) == before
+    done = normata(*add, "--control", "sun.A.1", "--control", "A.2", "--control", "sun.A.1", "--framework", "SUN-2")
+    assert done.code == 0, done.err
+    made = done.out.partition(":")[0]
+    links = [row for row in json.loads(normata("dump", "alpha").out)["links"] if row["fromId"] == made]
+    assert {(row["fromKind"], row["relation"], row["toKind"], row["toId"]) for row in links} == {
+        ("evidence", "SUPPORTS", "controls", one) for one in ("sun.A.1", "sun.A.2")
+    }
+    assert len({row["createdAt"] for row in links}) == 1
+
+
 def test_evidence_is_added_from_files(normata: Run, path: Path, folder: Path) -> None:
     (folder / "report.pdf").write_bytes(b"%PDF")
     (folder / "data").write_bytes(b"")
