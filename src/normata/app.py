@@ -49,7 +49,7 @@ from normata.events.backlog import unsealed
 from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.files.expiry import cleaning
-from normata.files.store import FileStore
+from normata.files.opening import open_store
 from normata.identity.last_use import LastUse, SessionUse
 from normata.identity.mail import Mailer
 from normata.identity.operators import require_operator
@@ -103,7 +103,7 @@ def create_app(settings: Settings | None = None) -> Service:
     signer = Signer(settings.event_key_file)
     token_use, session_use = LastUse(database), SessionUse(database)
     sealer = Sealer(database, signer, metrics.sealing_failed)
-    store = FileStore(settings.files_folder)
+    store = open_store(settings)
     mailer = Mailer(settings.smtp_url, settings.mail_from, metrics.mailed)
     processes = _read_processes(settings, metrics)
     if tracing is not None:

@@ -7,7 +7,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from normata.files.store import FileStore, place_of
+from normata.files.folder_store import FolderStore
+from normata.files.store import place_of
 
 FILE_CONTENT = b'{"tested": true, "by": "the world"}'
 _EARLIER = "2026-01-02T03:04:05.678Z"
@@ -31,4 +32,4 @@ def file_row(organization_id: str) -> dict[str, Any]:
 def fill(folder: Path, *organizations: str) -> None:
     """Put the files of organizations into a store."""
     for row in map(file_row, organizations):
-        FileStore(folder).put(place_of(row["organizationId"], row["id"], row["sha256"]), BytesIO(FILE_CONTENT))
+        FolderStore(folder).put(place_of(row["organizationId"], row["id"], row["sha256"]), BytesIO(FILE_CONTENT))

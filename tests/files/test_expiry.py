@@ -20,8 +20,9 @@ from normata.core.db.types import format_timestamp, now
 from normata.events.model import AuditEvent
 from normata.files.checking import file_faults
 from normata.files.expiry import UNATTACHED_FILES, cleaning
+from normata.files.folder_store import FolderStore
 from normata.files.model import File
-from normata.files.store import FileStore, Place, folder_of
+from normata.files.store import Place, folder_of
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.settings import Settings
 from normata.wiring import changes_of
@@ -34,15 +35,15 @@ LATER = format_timestamp(datetime.now(UTC) + timedelta(hours=25))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> FileStore:
+def store(tmp_path: Path) -> FolderStore:
     """A store of its own, with the files of the world."""
     folder = tmp_path / "store"
     fill(folder, ALPHA, BETA)
-    return FileStore(folder)
+    return FolderStore(folder)
 
 
 @pytest.fixture
-def service(database_url: str, store: FileStore) -> Iterator[Served]:
+def service(database_url: str, store: FolderStore) -> Iterator[Served]:
     """The application over a fresh copy of the test world."""
     with served(database_url, files_url=f"file://{store.root}") as opened:
         yield opened
@@ -74,12 +75,12 @@ def ids(service: Served) -> set[str]:
     return {row["id"] for row in stored.rows(service.database, File)}
 
 
-def faults(service: Served, store: FileStore, moment: float | None = None) -> list[str]:
+def faults(service: Served, store: FolderStore, moment: float | None = None) -> list[str]:
     at = time.time() if moment is None else moment
     return service.database.read_now(lambda transaction: list(file_faults(transaction, store, at)))
 
 
-def test_what_no_record_has_had_goes_after_a_day(service: Served, store: FileStore) -> None:
+def test_what_no_record_has_had_goes_after_a_day(service: Served, store: FolderStore) -> None:
     attached, loose = upload(service, b"one"), upload(service, b"two")
     body = {"organizationId": ALPHA, "name": "Proof", "fileIds": [attached]}
     record = service.client.post("/evidence/", json=body, headers=service.bearer("editor")).json()
@@ -98,7 +99,7 @@ def test_what_no_record_has_had_goes_after_a_day(service: Served, store: FileSto
     assert faults(service, store, time.time() + 90_000) == []
 
 
-def test_bytes_without_a_row_are_named_and_go(service: Served, store: FileStore) -> None:
+def test_bytes_without_a_row_are_named_and_go(service: Served, store: FolderStore) -> None:
     """As after a process was killed between the two; those of organizations of another database stay."""
     mine, foreign = Place(folder_of(ALPHA), "a" * 64 + "-1"), Place("f" * 32, "b" * 64 + "-1")
     for place in (mine, foreign):
@@ -118,7 +119,7 @@ def test_bytes_without_a_row_are_named_and_go(service: Served, store: FileStore)
     assert len(list(store.stored())) == 3
 
 
-def test_what_is_missing_or_changed_is_named(service: Served, store: FileStore) -> None:
+def test_what_is_missing_or_changed_is_named(service: Served, store: FolderStore) -> None:
     assert faults(service, store) == []
     paths = sorted(path for path in store.root.rglob("*-*") if path.is_file())
     paths[0].unlink()

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
+from normata.files.folder_store import FolderStore
 from normata.files.model import File
-from normata.files.store import FileStore, place_of
+from normata.files.store import place_of
 from tests import stored
 from tests.served import Served, refused, served
 from tests.world import ALPHA, BETA
@@ -243,7 +244,7 @@ def test_a_store_that_fails_stores_nothing(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("normata.files.store.Arrival._keep", full)
+        patch.setattr("normata.files.folder_store._FolderArrival.keep_now", full)
         assert "The files cannot be stored" in refused(upload(ask), 503, "unavailable")["detail"]
     assert (kept(folder), rows(service)) == ([], [])
     made = upload(ask).json()
@@ -256,7 +257,7 @@ def test_places_of_two_files_with_the_same_bytes_differ() -> None:
     one, two = place_of(ALPHA, "1", HASH), place_of(ALPHA, "2", HASH)
     assert one.folder == two.folder != place_of(BETA, "1", HASH).folder
     assert one.name != two.name
-    assert FileStore(Path("/nowhere")).has(one) is False
+    assert FolderStore(Path("/nowhere")).has(one) is False
 
 
 def test_fifty_files_and_no_more(ask: Ask) -> None:

@@ -104,22 +104,23 @@ def _add_keys(backup: Path, url: str | None) -> None:
 def _add_files(backup: Path, url: str | None, folder: Path | None) -> None:
     """Copy the uploaded files of a backup next to it. One that is missing is a warning."""
     from normata.files.copying import back_up
-    from normata.files.store import FileStore
+    from normata.files.opening import open_store
 
-    store = FileStore(settings_with(database_url=url).files_folder)
+    store = open_store(settings_with(database_url=url))
     others = [] if folder is None else sorted(one for one in folder.glob("normata-*.db") if one != backup)
     earlier = _files_beside(others[-1]) if others else None
     for place in back_up(_places(backup), store, _files_beside(backup), earlier):
-        echo(f"warning: {store.root} has no {place.folder}/{place.name}, so it is not in the backup", err=True)
+        echo(f"warning: {store.address} has no {place.folder}/{place.name}, so it is not in the backup", err=True)
 
 
 def _restore_files(backup: Path, url: str | None) -> None:
     """Copy the uploaded files of a backup to where the store is."""
-    from normata.files.copying import back_up
-    from normata.files.store import FileStore
+    from normata.files.copying import put_back
+    from normata.files.folder_store import FolderStore
+    from normata.files.opening import open_store
 
-    target = settings_with(database_url=url).files_folder
-    for place in back_up(_places(backup), FileStore(_files_beside(backup)), target, None):
+    store = open_store(settings_with(database_url=url))
+    for place in put_back(_places(backup), FolderStore(_files_beside(backup)), store):
         echo(f"warning: the backup has no {place.folder}/{place.name}", err=True)
 
 

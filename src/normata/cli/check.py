@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Lock
 
 from sqlalchemy import func, or_, select
@@ -26,7 +25,7 @@ from normata.events.model import AuditEvent
 from normata.events.seals import Known, Seals, end_of, owners, seals_of
 from normata.events.verified import Verified
 from normata.files.checking import file_faults
-from normata.files.store import FileStore
+from normata.files.opening import open_store
 from normata.frameworks.model import Control, Framework
 from normata.history.past import Past
 from normata.history.samples import random_moments
@@ -104,7 +103,7 @@ def look_at_everything(database: Database, settings: Settings, signer: Signer, r
         counts = pool.submit(_count_faults_of)
         unsealed = pool.submit(_unsealed_faults_of)
         versions = pool.submit(_version_faults_of)
-        files = pool.submit(_file_faults_of, settings.files_folder)
+        files = pool.submit(_file_faults_of, settings)
         # At the end, since seals must be checked one after the other.
         seals = database.read_now(lambda transaction: _seals(transaction, {}, report))
         for one in seals:
@@ -248,8 +247,8 @@ def _version_faults_of(_database: Database, transaction: Transaction) -> list[st
     return list(version_faults(transaction))
 
 
-def _file_faults_of(_database: Database, transaction: Transaction, folder: Path) -> list[str]:
-    return list(file_faults(transaction, FileStore(folder), time.time()))
+def _file_faults_of(_database: Database, transaction: Transaction, settings: Settings) -> list[str]:
+    return list(file_faults(transaction, open_store(settings), time.time()))
 
 
 def _contents_of(_database: Database, transaction: Transaction, part: Part) -> Contents:

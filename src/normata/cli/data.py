@@ -53,7 +53,7 @@ def load(
     from normata.core.changes.source import FaultyInput
     from normata.files import copying
     from normata.files.model import File
-    from normata.files.store import FileStore
+    from normata.files.opening import open_store
 
     whole = next((file for file in files if instance.has_everything(file)), None)
     if whole is not None:
@@ -71,7 +71,7 @@ def load(
             return counts, copying.read_from(bytes_from, unit, uploaded, store)
 
         uploaded = [str(row.values["id"]) for row in rows if row.array == File.array and "id" in row.values]
-        store = FileStore(settings_with(database_url=database).files_folder)
+        store = open_store(settings_with(database_url=database))
         row_counts, missing = changed(database, work, create=True)
     print_row_counts(row_counts)
     _warn_of(missing)
@@ -87,10 +87,10 @@ def _load_everything(file: Path, bytes_from: Path | None, url: str | None) -> No
     from normata.bundle import instance
     from normata.events.sealing import seal_all_now
     from normata.files import copying
-    from normata.files.store import FileStore
+    from normata.files.opening import open_store
 
     with many_objects(), progress() as report_progress, opened(url, create=True) as target:
-        store = FileStore(settings_with(database_url=url).files_folder)
+        store = open_store(settings_with(database_url=url))
 
         def work(transaction: Transaction) -> tuple[dict[str, int], int]:
             loaded = instance.load_everything(transaction, file, report_progress)
@@ -136,7 +136,7 @@ def dump(
     from normata.bundle.dumping import dump as write_bundle
     from normata.bundle.instance import dump_everything
     from normata.files import copying
-    from normata.files.store import FileStore
+    from normata.files.opening import open_store
     from normata.identity.organization_lookup import find
 
     if everything and organization is not None:
@@ -152,7 +152,7 @@ def dump(
                 else:
                     write_bundle(transaction, organization_id, file)
             if bytes_to is not None:
-                store = FileStore(settings_with(database_url=database).files_folder)
+                store = open_store(settings_with(database_url=database))
                 copying.write_to(bytes_to, transaction, store, organization_id)
 
         source.read_now(work)

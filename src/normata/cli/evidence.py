@@ -55,7 +55,8 @@ def add(
     With --control it is linked to each of these controls of adopted frameworks. All is made, or nothing.
     """
     from normata.files import files as uploads
-    from normata.files.store import FileStore, place_of
+    from normata.files.opening import open_store
+    from normata.files.store import place_of
     from normata.frameworks.control_names import find_control
     from normata.frameworks.model import Control
     from normata.identity.organization_lookup import find
@@ -65,7 +66,7 @@ def add(
     from normata.records.writing import create
 
     settings = settings_with(database_url=database)
-    store = FileStore(settings.files_folder)
+    store = open_store(settings)
     sent = {"description": description, "collectedAt": collected, "validUntil": until}
     body: dict[str, Any] = {field: value for field, value in sent.items() if value is not None}
     with opened(database, create=False) as target:

@@ -30,17 +30,18 @@ def file_faults(transaction: Transaction, store: FileStore, moment: float) -> It
         except OSError as error:
             yield (
                 f"the file {row.id} of organization {row.organization_id} is missing: {place.folder}/{place.name} of"
-                f" {store.root} cannot be read ({error.strerror or error})"
+                f" {store.address} cannot be read ({error.strerror or error})"
             )
             continue
         if found != row.sha256:
             yield (
                 f"the file {row.id} of organization {row.organization_id} was changed: {place.folder}/{place.name} of"
-                f" {store.root} has the SHA-256 {found}"
+                f" {store.address} has the SHA-256 {found}"
             )
     for one in store.stored():
         if one.place not in known and one.changed < moment - _SETTLED:
-            yield f"{store.root} has {one.place.folder}/{one.place.name}, which belongs to no file; it goes after a day"
+            where = f"{one.place.folder}/{one.place.name}"
+            yield f"{store.address} has {where}, which belongs to no file; it goes after a day"
 
 
 _TABLE = sql_table(File)

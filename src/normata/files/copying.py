@@ -80,6 +80,27 @@ def back_up(places: Iterable[Place], store: FileStore, folder: Path, earlier: Pa
     return missing
 
 
+def put_back(places: Iterable[Place], backup: FileStore, store: FileStore) -> list[Place]:
+    """Store the files of a backup that the store does not have, and return those that are missing in both.
+
+    Raises CommandError.
+    """
+    missing = []
+    for place in places:
+        try:
+            if store.has(place):
+                continue
+            if not backup.has(place):
+                missing.append(place)
+                continue
+            with backup.open(place) as source:
+                store.put(place, source)
+        except OSError as error:
+            reason = error.strerror or error
+            raise CommandError(f"{place.folder}/{place.name} of {backup.address} cannot be stored: {reason}") from error
+    return missing
+
+
 def _copy(store: FileStore, place: Place, target: Path) -> None:
     part = target.with_name(f"{target.name}.part")
     try:
@@ -89,7 +110,9 @@ def _copy(store: FileStore, place: Place, target: Path) -> None:
             os.fsync(file.fileno())
         part.replace(target)
     except OSError as error:
-        raise CommandError(f"{place.folder}/{place.name} of {store.root} cannot be copied: {error.strerror}") from error
+        raise CommandError(
+            f"{place.folder}/{place.name} of {store.address} cannot be copied: {error.strerror or error}"
+        ) from error
 
 
 def _with_ids(transaction: Transaction, ids: Sequence[str]) -> Iterator[Any]:
