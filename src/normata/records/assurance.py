@@ -87,7 +87,9 @@ class Risk(Maintained):
     next_review_at: Mapped[Timestamp | None] = due(at=("CLOSED",))
 
     @classmethod
-    def follow(cls, before: Mapping[str, Any], after: dict[str, Any]) -> None:
+    def follow(cls, before: Mapping[str, Any] | None, after: dict[str, Any]) -> None:
+        if before is None:
+            return
         # The owner has accepted another residual risk (ISO/IEC 27001, 6.1.3 f).
         if any(before[name] != after[name] for name in ("residual_probability", "residual_impact")):
             after.update(accepted_at=None, accepted_by_id=None)

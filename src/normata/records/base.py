@@ -104,8 +104,8 @@ class Restorable(Table):
         row["title_key"] = natural_key(row[cls.title_column()])[:_TITLE_KEY]
 
     @classmethod
-    def follow(cls, before: Mapping[str, Any], after: dict[str, Any]) -> None:
-        """Set what follows from a request that changes a row: ``after``, which was ``before``."""
+    def follow(cls, before: Mapping[str, Any] | None, after: dict[str, Any]) -> None:
+        """Set what follows from a request that writes a row: ``after``, which was ``before``; null if it is new."""
 
     @declared_attr.directive
     def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805 - declared_attr makes it a class method

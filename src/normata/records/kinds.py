@@ -5,6 +5,9 @@ Known values of enums follow the standards that the docstrings name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlalchemy.orm import Mapped
 
 from normata.core.schema.fields import (
@@ -26,6 +29,7 @@ from normata.core.schema.fields import (
 )
 from normata.core.schema.table import defaults_to, due, known, may_name, names_person, refers_to, written_as
 from normata.records.base import Maintained, Restorable
+from normata.records.breaches import notification_deadline
 
 
 class Task(Maintained):
@@ -299,6 +303,13 @@ class Incident(Maintained):
     authority_notified_at: Mapped[Timestamp | None]
     data_subjects_notified_at: Mapped[Timestamp | None]
     notification_notes: Mapped[Text | None]
+
+    @classmethod
+    def follow(cls, before: Mapping[str, Any] | None, after: dict[str, Any]) -> None:
+        # Until somebody sets another one, it follows from when the organization became aware of the breach.
+        stored = None if before is None else before["notification_deadline"]
+        if after["notification_deadline"] == stored == notification_deadline(before):
+            after["notification_deadline"] = notification_deadline(after)
 
 
 class Vendor(Maintained):

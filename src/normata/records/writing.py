@@ -14,7 +14,7 @@ from normata.core.changes.rows import PendingRow
 from normata.core.changes.short_ids import COUNTER_WRITES
 from normata.core.changes.source import Fault, Row
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of
-from normata.core.changes.validity import NO_OWN_RULES, OwnRules
+from normata.core.changes.validity import OwnRules
 from normata.core.changes.writing import BODY, every_column_of, valid_rows, write_one
 from normata.core.db.security import Write
 from normata.core.db.types import Document
@@ -56,7 +56,7 @@ def sendable(kind: type[Restorable]) -> tuple[str, ...]:
 
 def rules_of(kind: type[Restorable]) -> OwnRules:
     """The rules for requests that create or change records of a kind, beyond those that loads follow, too."""
-    return {kind: _follow_steps} if set_by_steps(kind) else NO_OWN_RULES
+    return {kind: _follow_steps}
 
 
 def _follow_steps(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
@@ -67,7 +67,7 @@ def _follow_steps(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: Re
         for name, step in set_by_steps(kind).items():
             if row.final[name] != stored.get(name):
                 row.add_fault(name, f"is set by `POST /{kind.path}/{{id}}{step}` only", "read_only")
-        if row.stored is not None and row.changed:
+        if row.stored is None or row.changed:
             kind.follow(row.stored, row.final)
 
 

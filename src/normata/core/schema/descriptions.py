@@ -84,7 +84,8 @@ FIELDS = {
     "next_review_at": "When the next review is due.",
     "note": "How the organization does what the control asks for.",
     "notes": "Notes.",
-    "notification_deadline": "When the authority must be notified at the latest.",
+    "notification_deadline": "When the authority must be notified at the latest: 72 hours after `detectedAt` if it is a"
+    " personal data breach, unless it is set otherwise (GDPR, article 33).",
     "notification_notes": "Notes on the notifications.",
     "occurred_at": "When it happened.",
     "order": "The position among the records of its kind.",
