@@ -233,6 +233,19 @@ def timeline(name: str, about: str, points: Sequence[Point], spans: Sequence[tup
     )
 
 
+def clock(*, name: str, about: str, share: float, tone: str, label: str, ends: tuple[str, str]) -> Markup:
+    """How much of a time has passed, in percent, with a label there; ``ends`` are the words at its two ends."""
+    at = min(max(share, 0), 100)
+    anchor = "" if at < 20 else "fin" if at > 80 else "mid"
+    return Markup(  # noqa: S704 - as above
+        f'<svg class="fit" height="72" role="img" aria-label="{escape(name)}"><title>{escape(name)}</title>'
+        f'<desc>{escape(about)}</desc><rect class="f out" y="28" width="100%" height="16" rx="8"/>'
+        f'<rect class="f {tone}" y="28" width="{at:.2f}%" height="16" rx="8"/>'
+        f'<text class="{anchor}" x="{at:.2f}%" y="16">{escape(label)}</text>'
+        f'<text x="0" y="64">{escape(ends[0])}</text><text class="fin" x="100%" y="64">{escape(ends[1])}</text></svg>'
+    )
+
+
 def square(
     *,
     name: str,

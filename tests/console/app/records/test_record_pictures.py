@@ -21,7 +21,8 @@ _BREACH = {
 def test_an_incident_has_its_course_with_the_same_as_a_table(shared: People) -> None:
     incident = made(shared, Incident, **_BREACH, authorityNotifiedAt="2026-10-15T13:30:00Z")
     page = shared["viewer"].get(page_of(Incident, incident))
-    assert re.findall(r'<text class="\w*"[^>]*>(\w+)</text>', page.text) == ["Occurred", "Detected", "Authority"]
+    course = page.text.partition('id="picture"')[2]
+    assert re.findall(r'<text class="\w*"[^>]*>(\w+)</text>', course) == ["Occurred", "Detected", "Authority"]
     assert "Detected 14 Oct 2026, 07:20 22 hours 15 minutes" in text_of(page)
     assert "The authority was notified 1 day 17 hours before the deadline." in text_of(page)
 
@@ -61,3 +62,13 @@ def test_what_was_loaded_out_of_its_scale_is_in_the_table_alone(shared: People) 
     page = shared["viewer"].get(page_of(Vendor, "v-9"))
     assert "Before 2 9 18 After 1 2 2" in text_of(page)
     assert ": Before" not in page.text.partition("<desc>")[0] + page.text.partition("</desc>")[2]
+
+
+def test_an_incident_says_what_is_missing_to_close_it(shared: People) -> None:
+    incident = made(shared, Incident, **_BREACH, rootCause="Two customers with similar names.")
+    page = text_of(shared["viewer"].get(page_of(Incident, incident)))
+    assert "Root cause written , done" in page
+    assert "Authority notified Root cause" in page.replace("✓ ", "")
+    assert "Authority notified , done" not in page
+    closed = made(shared, Incident, status="CLOSED")
+    assert "To close it" not in text_of(shared["viewer"].get(page_of(Incident, closed)))

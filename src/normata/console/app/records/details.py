@@ -25,6 +25,7 @@ from normata.console.app.records.kinds import (
     title_of,
 )
 from normata.console.app.records.layout import by_sort, is_seldom
+from normata.console.app.records.notice import notice_of
 from normata.console.app.records.panel import marks_of_state
 from normata.console.app.records.record_pictures import picture_of
 from normata.console.app.records.references import names_of
@@ -37,6 +38,7 @@ from normata.core.db.types import now
 from normata.records.assurance import Risk
 from normata.records.base import Restorable
 from normata.records.fields import Field, fields_of, referring_to
+from normata.records.kinds import Incident
 
 _MAX_REFERRERS = "10"  # of each kind and field
 _MAX_HISTORY = "20"
@@ -106,7 +108,8 @@ async def show_one(
         title=record[title_of(kind).name],
         marks=marks_of_state(record, filled),
         whose=next((field for field in filled if field.is_responsible), None),
-        picture=picture_of(kind, record, now()),
+        picture=picture_of(kind, record),
+        notice=notice_of(record, now()) if kind is Incident else None,
         has_texts=any(field.sort in _LONG for field in fields),
         due=next((field for field in filled if field.is_open(record)), None),
         facts=_facts(filled),

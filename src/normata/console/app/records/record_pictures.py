@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from normata.console import pictures
 from normata.console.app.records.kinds import Kind, label
+from normata.console.app.records.notice import time_between
 from normata.console.filters import moment, moment_text
-from normata.console.texts import counted, text
+from normata.console.texts import text
 
 # The moments of an incident, each with the tone that it begins: unnoticed, open, resolved.
 _MOMENTS: Mapping[str, str] = {
@@ -22,31 +22,28 @@ _MOMENTS: Mapping[str, str] = {
     "resolvedAt": "full",
     "closedAt": "full",
 }
-_DEADLINE, _NOTIFIED = "notificationDeadline", "authorityNotifiedAt"
 _LEAST = 2  # moments that a timeline needs
 _SCALE = range(1, 6)
-_HOUR, _DAY = 60, 1440  # in minutes
 
 
 class RecordPicture(NamedTuple):
-    """A picture with its name, a sentence about it, and the same content as a table: head and rows.
+    """A picture with its name, and the same content as a table: head and rows.
 
     The table is beside a picture that is not wide.
     """
 
     name: str
-    note: str
     drawn: Markup
     heads: Sequence[str]
     rows: Sequence[Sequence[str | Markup]]
     is_wide: bool
 
 
-def picture_of(kind: Kind, record: Mapping[str, Any], at: str) -> RecordPicture | None:
-    """The picture of a record at the time ``at``; null if its kind has none, or if values are missing."""
+def picture_of(kind: Kind, record: Mapping[str, Any]) -> RecordPicture | None:
+    """The picture of a record; null if its kind has none, or if values are missing."""
     match kind.path:
         case "incidents":
-            return _course(record, at)
+            return _course(record)
         case "vendors" | "risks":
             return _risk(record)
     return None
@@ -55,7 +52,7 @@ def picture_of(kind: Kind, record: Mapping[str, Any], at: str) -> RecordPicture 
 # --- Incidents
 
 
-def _course(record: Mapping[str, Any], at: str) -> RecordPicture | None:
+def _course(record: Mapping[str, Any]) -> RecordPicture | None:
     """The timeline of an incident, with equal steps: the first hours matter most, and would not fit a scale."""
     found = sorted((record[name], name) for name in _MOMENTS if record[name])
     if len(found) < _LEAST:
@@ -69,32 +66,11 @@ def _course(record: Mapping[str, Any], at: str) -> RecordPicture | None:
             spans.append((number * step, (number + 1) * step, tone))
     rows: list[list[str | Markup]] = []
     for number, (when, name) in enumerate(found):
-        rows.append([label(name), moment(when), _between(found[number - 1][0], when) if number else ""])
+        rows.append([label(name), moment(when), time_between(found[number - 1][0], when) if number else ""])
     about = ", ".join(f"{label(name)} {moment_text(when)}" for when, name in found)
     heads = [text("incident.what"), text("app.due.when"), text("incident.after")]
     name = text("incident.course")
-    return RecordPicture(
-        name, _notice(record, at), pictures.timeline(name, about, points, spans), heads, rows, is_wide=True
-    )
-
-
-def _notice(record: Mapping[str, Any], at: str) -> str:
-    """How much time is, or was, left to notify the authority; empty if there is no deadline."""
-    deadline, notified = record[_DEADLINE], record[_NOTIFIED]
-    if not deadline:
-        return ""
-    key = "notified" if notified else "open"
-    then = notified or at
-    late = "late" if then > deadline else "early"
-    return text(f"incident.notice.{key}.{late}", time=_between(min(then, deadline), max(then, deadline)))
-
-
-def _between(before: str, after: str) -> str:
-    """The time between two moments, in its two largest units."""
-    minutes = int((datetime.fromisoformat(after) - datetime.fromisoformat(before)).total_seconds() // 60)
-    parts = ((minutes // _DAY, "days"), (minutes % _DAY // _HOUR, "hours"), (minutes % _HOUR, "minutes"))
-    shown = [counted(f"time.{unit}", count) for count, unit in parts if count][:2]
-    return " ".join(shown) or counted("time.minutes", 0)
+    return RecordPicture(name, pictures.timeline(name, about, points, spans), heads, rows, is_wide=True)
 
 
 # --- Vendors and risks
@@ -119,7 +95,7 @@ def _risk(record: Mapping[str, Any]) -> RecordPicture | None:
     about = "; ".join(f"{state}: {across} {x}, {up} {y}" for state, x, y, _ in rows)
     drawn = pictures.square(name=name, about=about, across=across, up=up, cells=cells)
     heads = [text("vendor.state"), across, up, text("vendor.product")]
-    return RecordPicture(name, "", drawn, heads, rows, is_wide=False)
+    return RecordPicture(name, drawn, heads, rows, is_wide=False)
 
 
 def _place(value: float) -> int:
