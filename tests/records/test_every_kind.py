@@ -72,6 +72,14 @@ def test_words_in_the_title_come_first(service: Served, find: Find) -> None:
     assert find("foreigner", "org-beta", search="Ölwechsel") == {"items": []}
 
 
+def test_records_of_any_kind_are_found_by_their_ids_in_their_own_organization(find: Find) -> None:
+    live, archived = record_id(Restorable.kinds[0], "live"), record_id(Restorable.kinds[-1], "archived")
+    ids = [live, archived, "risks-live-org-beta", "nothing"]
+    assert [item["id"] for item in find(id=ids)["items"]] == [live]
+    found = {item["id"]: item["isLive"] for item in find(id=ids, archived="include")["items"]}
+    assert found == {live: True, archived: False}
+
+
 def test_what_is_wrong_is_told(service: Served) -> None:
     listing = service.listing("/search/")
     answer = listing.get(organizationId=ALPHA, kind="robots", limit=0)

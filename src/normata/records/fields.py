@@ -16,6 +16,8 @@ from normata.core.schema.wire import columns
 from normata.records.base import Restorable, filter_columns, is_id
 from normata.records.writing import writable
 
+ANY = "any"  # what an opaque id may name of which nobody has declared it: a record of any kind
+
 # A `token` is a value of an open enum, a `reference` the id of a row, a `foreign` an id in another system, a `text` a
 # short text, and a `prose` a long one; `files` is a list of files.
 Sort = Literal[
@@ -47,8 +49,18 @@ class Field:
 
     @property
     def is_typed(self) -> bool:
-        """Whether people can fill it in, in a form. Files are attached beside it."""
-        return self.is_writable and self.sort != "files"
+        """Whether people can fill it in, in a form. Files are attached beside it; programs write other systems' ids."""
+        return self.is_writable and self.sort != "files" and not self.is_opaque
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether it is an id of another system, of which is not known what it names."""
+        return self.sort == "foreign" and not self.target
+
+    @property
+    def may_name(self) -> str:
+        """The kind of rows that its value may name; ``ANY`` for records of all kinds, and empty if it names none."""
+        return ANY if self.is_opaque else self.target
 
     def is_open(self, record: Mapping[str, Any]) -> bool:
         """Whether the due date of a record is still open."""
@@ -66,13 +78,8 @@ def fields_of(kind: type[Restorable]) -> tuple[Field, ...]:
 
 @cache
 def referring_to(target: str) -> tuple[tuple[type[Restorable], Field], ...]:
-    """The fields of records that refer to rows of this kind, each with its own kind."""
-    return tuple(
-        (kind, field)
-        for kind in Restorable.kinds
-        for field in fields_of(kind)
-        if field.sort == "reference" and field.target == target
-    )
+    """The fields of records that refer to rows of this kind, or may name them, each with its own kind."""
+    return tuple((kind, field) for kind in Restorable.kinds for field in fields_of(kind) if field.target == target)
 
 
 def _field(kind: type[Restorable], column: Column[Any]) -> Field:

@@ -60,8 +60,8 @@ class Task(Maintained):
     assignee_business_role_id: Mapped[Identifier | None]
     control_coverage_id: Mapped[Identifier | None] = refers_to("control_coverage")
     policy_id: Mapped[Identifier | None] = refers_to("policy")
-    evidence_id: Mapped[Identifier | None]
-    risk_id: Mapped[Identifier | None]
+    evidence_id: Mapped[Identifier | None] = may_name("evidence")
+    risk_id: Mapped[Identifier | None] = may_name("risk")
     asset_id: Mapped[Identifier | None] = refers_to("asset")
     vendor_id: Mapped[Identifier | None] = refers_to("vendor")
     audit_id: Mapped[Identifier | None] = refers_to("audit")

@@ -185,7 +185,7 @@ def due(*, at: Sequence[str] = (), once: Sequence[str] = ()) -> MappedColumn[Any
 
 
 def may_name(table: str) -> MappedColumn[Any]:
-    """An opaque id of another system. If a row of ``table`` has this id, people see its name."""
+    """An opaque id, which nothing checks. If a row of ``table`` has it, people see its name; they choose from these."""
     return mapped_column(info={"may_name": table})
 
 

@@ -69,7 +69,7 @@ class KindsQuery(OrganizationQuery):
         Search | None, Field(description="Words that must all occur, in any case, in the texts of the record.")
     ] = None
 
-    repeated: ClassVar[str] = "kind"
+    repeated: ClassVar[tuple[str, ...]] = ("kind",)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -79,10 +79,11 @@ class KindsQuery(OrganizationQuery):
     @classmethod
     @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query, with all values of a repeated ``kind``."""
+        """The query, with all values of what may be repeated."""
         found: dict[str, Any] = dict(pairs)
-        if cls.repeated in found:
-            found[cls.repeated] = [value for name, value in pairs if name == cls.repeated]
+        for repeated in cls.repeated:
+            if repeated in found:
+                found[repeated] = [value for name, value in pairs if name == repeated]
         return cls.model_validate(found)
 
 

@@ -15,6 +15,7 @@ _FOUND: dict[str, Any] = {
             "label": "Travelling with Prototypes",
             "slug": "travel-with-prototypes",
             "shortId": None,
+            "isLive": True,
             "createdAt": "2025-05-19T06:14:17.000Z",
         }
     ]
@@ -27,9 +28,9 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Records",
         summary="Find records of all kinds",
         description="""\
-Live records of the organization, of any kind, with their names only: to find one without knowing its kind. It
-returns the first ones, newest first; with `search`, records with all words in their title come first. To page
-through all records of a kind, use its list.""",
+Records of the organization, of any kind, with their names only: to find one without knowing its kind, by words or by
+its id. It returns the first ones, newest first; with `search`, records with all words in their title come first. To
+page through all records of a kind, use its list.""",
         query=EveryKindQuery,
         build=lambda transaction, request: search_every_kind(transaction, request.query),
         answer=RecordSearchPage,

@@ -114,7 +114,7 @@ async def _form_page(
     *,
     refusal: Refusal | None = None,
 ) -> Response:
-    references = [entry.field for entry in entries if entry.field.sort == "reference"]
+    references = [entry.field for entry in entries if entry.field.target]
     find = {field.name: form.get(f"find.{field.name}")[:200] for field in references}
     chosen = {entry.field.name: entry.shown for entry in entries}
     faults = dict(refusal.faults) if refusal else {}

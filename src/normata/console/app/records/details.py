@@ -185,12 +185,12 @@ def _named(
 ) -> Iterator[tuple[str, str | None]]:
     """All rows that the page names, as pairs of kind and id: references now and before, and who changed them."""
     for field in fields:
-        yield field.target, record[field.name] if field.target else None
+        yield field.may_name, record[field.name] if field.may_name else None
     for event, changes in events:
         yield "users", event["userId"]
         for change in changes:
-            for value in (change.before, change.after) if change.field.target else ():
-                yield change.field.target, value if isinstance(value, str) else None
+            for value in (change.before, change.after) if change.field.may_name else ():
+                yield change.field.may_name, value if isinstance(value, str) else None
 
 
 async def _events(kind: Kind, events: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Sequence[Change]]]:

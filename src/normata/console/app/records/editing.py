@@ -114,7 +114,7 @@ async def _page(
     refusal: Refusal | None = None,
     meanwhile: Sequence[Entry] = (),
 ) -> Response:
-    references = [entry.field for entry in entries if entry.field.sort == "reference"]
+    references = [entry.field for entry in entries if entry.field.target]
     find = {field.name: form.get(f"find.{field.name}")[:200] for field in references} if form else {}
     chosen = {entry.field.name: entry.shown for entry in entries}
     theirs = {entry.field.name: entry for entry in meanwhile}

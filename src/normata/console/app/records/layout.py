@@ -44,8 +44,10 @@ def form_layout(kind: Kind, named: Iterable[str] = ()) -> FormLayout:
     }
     shown = [field for field in fields if field.name in first]
     return FormLayout(
-        written=sorted((field for field in shown if field.sort not in _CHOSEN), key=lambda field: not field.is_title),
-        chosen=[field for sort in _CHOSEN for field in shown if field.sort == sort],
+        written=sorted(
+            (field for field in shown if _as_shown(field) not in _CHOSEN), key=lambda field: not field.is_title
+        ),
+        chosen=[field for sort in _CHOSEN for field in shown if _as_shown(field) == sort],
         rest=[field for field in by_sort(fields) if field.name not in first and not is_seldom(field)],
         seldom=[field for field in fields if field.name not in first and is_seldom(field)],
     )
@@ -70,7 +72,7 @@ def _rank(field: Field) -> int:
         field.ends is not None,
         field.sort in _LONG,
         field.sort == "token",
-        field.sort == "reference",
+        bool(field.target),
         field.sort == "text",
     )
     return order.index(True) if True in order else len(order)
@@ -79,9 +81,14 @@ def _rank(field: Field) -> int:
 def by_sort(fields: Iterable[Field]) -> list[Field]:
     """Fields in reading order: states, references and dates, then typed values, long texts last."""
     order = ("token", "flag", "reference", "moment", "text", "number", "foreign", "count", "files", "prose", "document")
-    return sorted(fields, key=lambda field: order.index(field.sort))
+    return sorted(fields, key=lambda field: order.index(_as_shown(field)))
+
+
+def _as_shown(field: Field) -> str:
+    """The sort of a field, where an id that may name a row is shown and chosen as a reference is."""
+    return "reference" if field.target else field.sort
 
 
 def is_seldom(field: Field) -> bool:
     """Whether few people need the field: the program makes it, or it is an id in another system."""
-    return field.name in _SELDOM or (field.sort == "foreign" and not field.target)
+    return field.name in _SELDOM or field.is_opaque

@@ -102,8 +102,8 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     chosen = {name: sent.get(name, "") for name in wanted}
     is_whole = sent.get("filters") == "all"
     shown = [field for field in filters if is_whole or chosen[field.name] or _is_handy(field)]
-    shown.sort(key=lambda field: (not _is_handy(field), field.sort == "foreign"))
-    references = [field for field in shown if field.sort == "reference"]
+    shown.sort(key=lambda field: (not _is_handy(field), field.is_opaque))
+    references = [field for field in shown if field.target]
     find = {field.name: sent.get(f"find.{field.name}", "").strip()[:200] for field in references}
     columns = columns_of(kind, sent.getlist("columns"))
     filled = [(name, value) for name in wanted if name not in _ORDER[2:] for value in wanted[name] if value]
@@ -188,7 +188,7 @@ def columns_of(kind: Kind, chosen: Sequence[str] = ()) -> Sequence[Column]:
     """
     possible = _possible_columns(kind)
     fields = [field for field in possible if field.name in chosen] if any(chosen) else _usual_columns(kind)
-    return [Column(field, label(field), _place(field, fields), field.sort != "reference") for field in fields]
+    return [Column(field, label(field), _place(field, fields), not field.target) for field in fields]
 
 
 def _possible_columns(kind: Kind) -> list[Field]:

@@ -52,7 +52,7 @@ async def panel_of(
     quick = [
         entry_of(field, record[field.name], zone)
         for field in by_sort(first_of(kind))
-        if field.sort in ("token", "reference", "moment") and page_request.may("editor") and is_live
+        if (field.target or field.sort in ("token", "moment")) and page_request.may("editor") and is_live
     ]
     changed = {entry.field.name for entry in quick}
     fields = [field for field in fields_of(kind) if record[field.name] not in (None, "")]
@@ -75,7 +75,7 @@ async def panel_of(
         quick=quick,
         choices=await choices_of(
             page_request,
-            [entry.field for entry in quick if entry.field.sort == "reference"],
+            [entry.field for entry in quick if entry.field.target],
             {entry.field.name: entry.shown for entry in quick},
             {},
         ),

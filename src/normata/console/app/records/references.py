@@ -10,7 +10,7 @@ from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import text
 from normata.records.archive.queries import KINDS
-from normata.records.fields import Field
+from normata.records.fields import ANY, Field
 
 _MOST = 100  # ids in one query, and choices in a list
 _OFFERED = {"memberships": "people"}  # the kinds of names that are offered, where that is not the kind itself
@@ -55,28 +55,35 @@ def queries_for_names(wanted: Iterable[tuple[str, str | None]]) -> list[ApiQuery
         if target and row_id:
             ids[target][row_id] = None
     return [
-        ApiQuery("listNames", {"kind": target, "id": found[start : start + _MOST], "archived": "include"})
+        _query_for_names(target, found[start : start + _MOST])
         for target, found in ((target, list(found)) for target, found in ids.items())
         for start in range(0, len(found), _MOST)
     ]
+
+
+def _query_for_names(target: str, ids: Sequence[str]) -> ApiQuery:
+    if target == ANY:
+        return ApiQuery("searchRecords", {"id": ids, "archived": "include", "limit": str(_MOST)})
+    return ApiQuery("listNames", {"kind": target, "id": ids, "archived": "include"})
 
 
 async def names_of(page_request: OrganizationRequest, wanted: Iterable[tuple[str, str | None]]) -> Named:
     """The names of rows by kind and id. Rows that the person cannot see are missing."""
     api_queries = queries_for_names(wanted)
     answers = await page_request.ask(*api_queries) if api_queries else []
-    return {
-        (str(api_query.query["kind"]), item["id"]): called(str(api_query.query["kind"]), item)
-        for api_query, answer in zip(api_queries, answers, strict=True)
-        for item in answer["items"]
-    }
+    named: dict[tuple[str, str], Called] = {}
+    for api_query, answer in zip(api_queries, answers, strict=True):
+        target = str(api_query.query.get("kind", ANY))
+        for item in answer["items"]:
+            named[target, item["id"]] = called(item["kind"] if target == ANY else target, item)
+    return named
 
 
 def called(target: str, item: Mapping[str, Any]) -> Called:
     """A row of this kind with its name, from the answer of ``listNames``."""
-    words, identifier = item["label"], item["identifier"]
+    words = item["label"]
     if target in _BY_IDENTIFIER:
-        words = f"{identifier} {words}"
+        words = f"{item['identifier']} {words}"
     note = "" if item["isLive"] else text(f"record.{_gone(target)}")
     return Called(item["id"], words, _steps(target, item), note)
 
