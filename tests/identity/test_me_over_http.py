@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from sqlalchemy import update
 
 from normata.identity.model import User
 from normata.identity.tokens import tokens
@@ -53,8 +56,14 @@ def test_a_name_that_nobody_sees_is_refused(name: object, service: Served) -> No
     assert stored.rows(service.database, User, id="user-editor")[0]["name"] != name
 
 
-NONE_PREFERRED = {"timeZone": None, "dateFormat": None, "theme": None}
-PREFERRED = {"timeZone": "America/New_York", "dateFormat": "MONTH_DAY_YEAR", "theme": "DARK"}
+NONE_PREFERRED: dict[str, Any] = {"timeZone": None, "dateFormat": None, "theme": None, "mail": None, "mailByType": {}}
+PREFERRED: dict[str, Any] = {
+    "timeZone": "America/New_York",
+    "dateFormat": "MONTH_DAY_YEAR",
+    "theme": "DARK",
+    "mail": "OFF",
+    "mailByType": {"record.due_now": "IMMEDIATELY", "coverage.lost": "DAILY"},
+}
 
 
 @on_both
@@ -67,7 +76,8 @@ def test_preferences_are_stored_with_the_user(service: Served) -> None:
 
     assert (changed.status_code, changed.json()) == (200, before | PREFERRED)
     assert client.get(ME, headers=mine).json() == changed.json()
-    assert client.patch(ME, json={"theme": None}, headers=mine).json() == before | PREFERRED | {"theme": None}
+    fewer: dict[str, Any] = {"theme": None, "mailByType": {}}
+    assert client.patch(ME, json=fewer, headers=mine).json() == before | PREFERRED | fewer
     assert client.get(ME, headers=others).json().items() >= NONE_PREFERRED.items()
     row = stored.row(service.database, User, "user-editor")
     assert (row["time_zone"], row["date_format"], row["theme"]) == ("America/New_York", "MONTH_DAY_YEAR", None)
@@ -79,14 +89,44 @@ def test_preferences_are_stored_with_the_user(service: Served) -> None:
         *(("timeZone", value) for value in ("", "Berlin", "../UTC", "europe/berlin", "Europe/Berlin\0", 7)),
         *(("dateFormat", value) for value in ("", "%Y", "year_month_day")),
         *(("theme", value) for value in ("", "SYSTEM", "dark", True)),
+        *(("mail", value) for value in ("", "daily", "WEEKLY", False)),
+        ("mailByType/record.assigned", {"record.assigned": None}),
+        ("mailByType", "OFF"),
+        ("isMailRefused", True),
     ],
 )
 def test_a_preference_that_nobody_can_follow_is_refused(name: str, value: object, service: Served) -> None:
     mine = admin(service, "editor")
-    response = service.client.patch(ME, json=PREFERRED | {name: value}, headers=mine)
+    response = service.client.patch(ME, json=PREFERRED | {name.partition("/")[0]: value}, headers=mine)
     [fault] = refused(response, 400, "validation")["errors"]
     assert fault["name"] == name
     assert service.client.get(ME, headers=mine).json().items() >= NONE_PREFERRED.items()
+
+
+def test_a_type_of_notifications_that_there_is_not_is_refused(service: Served) -> None:
+    body = {"mailByType": {"record.asigned": "OFF"}}
+    response = service.client.patch(ME, json=body, headers=admin(service, "editor"))
+    [fault] = refused(response, 400, "validation")["errors"]
+    assert "record.assigned" in fault["message"]
+
+
+def refuse(service: Served, email: str) -> None:
+    """Note that the mail server has refused this address of the editor's."""
+    statement = update(User).where(User.id == "user-editor").values(refused_email=email)
+    service.database.write_now(lambda transaction: transaction.rows(statement))
+
+
+@on_both
+def test_an_address_that_the_mail_server_has_refused_is_tried_again(service: Served) -> None:
+    """It is one's own address that was refused; another one, which it was before, says nothing."""
+    client, mine = service.client, admin(service, "editor")
+    email = client.get(ME, headers=mine).json()["email"]
+    for refused_email, is_refused in ((email, True), ("before@alpha.example", False)):
+        refuse(service, refused_email)
+        assert client.get(ME, headers=mine).json()["isMailRefused"] is is_refused
+    refuse(service, email)
+    assert client.patch(ME, json={"isMailRefused": False}, headers=mine).json()["isMailRefused"] is False
+    assert stored.row(service.database, User, "user-editor")["refused_email"] is None
 
 
 @on_both

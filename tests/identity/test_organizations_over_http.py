@@ -99,7 +99,7 @@ def test_its_events_are_in_its_own_log(service: Served) -> None:
     assert {event["organization_id"] for event in events} == {made["id"]}
 
 
-AS_IT_WAS = {"removedAt": None, "staleAssessments": "FLAG", "scope": None, "riskLevels": None}
+AS_IT_WAS = {"removedAt": None, "staleAssessments": "FLAG", "scope": None, "riskLevels": None, "mail": "DAILY"}
 
 
 def test_it_is_renamed(service: Served) -> None:
@@ -122,6 +122,18 @@ def test_it_says_what_its_management_system_is_about(service: Served) -> None:
     events = service.client.get("/events/", params=QUERY | {"kind": "organizations"}, headers=admin).json()["items"]
     texts = [(event["before"].get("scope"), event["after"].get("scope")) for event in events]
     assert texts == [(scope.strip(), None), (None, None), (None, scope.strip())]
+
+
+@on_both
+def test_it_says_when_its_members_get_mail(service: Served) -> None:
+    """Admins choose for those who have not chosen, and the choice is an event."""
+    path, admin = f"/organizations/{ALPHA}/", service.bearer("admin")
+    refused(service.client.patch(path, json={"mail": "OFF"}, headers=service.bearer("editor")), 403, "forbidden")
+    refused(service.client.patch(path, json={"mail": "off"}, headers=admin), 400, "validation")
+    assert service.client.patch(path, json={"mail": "OFF"}, headers=admin).json()["mail"] == "OFF"
+    assert service.client.get(path, headers=service.bearer("viewer")).json()["mail"] == "OFF"
+    (event,) = service.client.get("/events/", params=QUERY | {"kind": "organizations"}, headers=admin).json()["items"]
+    assert (event["before"]["mail"], event["after"]["mail"]) == ("DAILY", "OFF")
 
 
 @on_both

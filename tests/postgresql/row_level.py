@@ -78,3 +78,21 @@ def service(login: Login, admin: Session) -> Iterator[Service]:
     del admin  # what it adds must be there
     with closing(Service(login.url)) as acting:
         yield acting
+
+
+SECRET = {
+    ("password", "hash"),
+    ("passkey", "credential"),
+    ("external_identity", "subject"),
+    *((table, "digest") for table in ("access_token", "session", "sign_in_link", "invitation")),
+}
+
+# What an organization takes back is gone, and the event tells what it was. Records are archived.
+# Keys have served their time after a day, attempts to sign in after ten minutes, their counts after one. Jobs are done,
+# a match that was set aside may count again, and views and files may go. The job that forgets removes what is over.
+DELETED = {
+    *("job", "set_aside_match", "saved_view", "file"),
+    *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
+    *("idempotency_key", "sign_in_attempt", "sign_in_count", "passkey", "external_identity"),
+    *("notification", "session", "access_token", "sign_in_link", "invitation"),
+}

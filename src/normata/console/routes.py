@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from starlette.routing import Route
 
+from normata.console.account.mail import change_mail
 from normata.console.account.name import change_name
 from normata.console.account.page import end_session, show_account
 from normata.console.account.passkeys import add_passkey, creation_options, remove_passkey
@@ -63,6 +64,7 @@ def console_routes(services: Services, settings: Settings, operations: Iterable[
         Endpoint(console, "/account/", get=show_account),
         Endpoint(console, "/account/name/", post=change_name),
         Endpoint(console, "/account/preferences/", post=change_preferences),
+        Endpoint(console, "/account/mail/", post=change_mail),
         Endpoint(console, "/account/sessions/", post=end_session),
         Endpoint(console, "/account/password/", post=change_password),
         Endpoint(console, "/account/passkeys/", post=add_passkey),

@@ -185,6 +185,9 @@ _ERASE_USER = (
         time_zone=None,
         date_format=None,
         theme=None,
+        mail=None,
+        mail_by_type=None,
+        refused_email=None,
     )
     .returning(_USER.c.id)
 )

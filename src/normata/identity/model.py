@@ -17,6 +17,7 @@ from normata.core.http.roles import AUDITOR, Role, TokenScope
 from normata.core.schema.addresses import email_key
 from normata.core.schema.fields import Email, Identifier, Name, RiskLevels, Slug, Text, Timestamp
 from normata.core.schema.table import CODED, Table, defaults_to, derived, foreign_key
+from normata.identity.mail_choices import DEFAULT_CHOICE, MailByType, MailColumn
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64), info=CODED)]
 # What happens to an assessment whose review is overdue: it is only shown as stale, or it lapses.
@@ -67,6 +68,8 @@ class Organization(Table):
     stale_assessments: Mapped[StaleAssessments] = mapped_column(server_default="FLAG", info={"default": "FLAG"})
     scope: Mapped[Text | None]  # what its management system is about (ISO/IEC 27001, 4.3)
     risk_levels: Mapped[RiskLevels | None]  # of the cells of its risk matrix; null for the usual ones
+    # When notifications are mailed to members who have not chosen.
+    mail: Mapped[MailColumn] = mapped_column(server_default=DEFAULT_CHOICE, info={"default": DEFAULT_CHOICE})
 
     __table_args__ = ({"info": {"organization_column": "id"}},)
 
@@ -74,14 +77,19 @@ class Organization(Table):
 class User(Table):
     """A person, or the service account of a program. Organizations know them through memberships.
 
-    A service account belongs to one organization, and has no email address. Nobody can sign in as it.
+    A service account belongs to one organization, and has no email address. Nobody can sign in as it. ``mail`` and
+    ``mail_by_type`` say when notifications are mailed; null for the organization's default. ``refused_email`` is the
+    address that the mail server has refused for good: while it is the user's, nothing is mailed there.
     """
 
     __tablename__ = "user_account"  # `user` is a reserved word in SQL
     array = "users"
     generated = frozenset({"name"})
     event_columns = frozenset({"id", "organization_id", "removed_at"})
-    readable = event_columns | {"email", "email_folded", "name", "time_zone", "date_format", "theme"}
+    readable = event_columns | {
+        *("email", "email_folded", "name", "time_zone", "date_format", "theme"),
+        *("mail", "mail_by_type", "refused_email"),
+    }
     fixed = ()
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
@@ -93,6 +101,9 @@ class User(Table):
     time_zone: Mapped[TimeZone | None]
     date_format: Mapped[DateFormat | None]
     theme: Mapped[Theme | None]
+    mail: Mapped[MailColumn | None]
+    mail_by_type: Mapped[MailByType | None]
+    refused_email: Mapped[Email | None]
 
     # A user can be read by members of the same organizations: through row-level security, no other users are visible.
     __table_args__ = (

@@ -42,10 +42,8 @@ def create(unit: UnitOfWork, user_id: str, *, email: str | None, name: str, orga
         "name": plain(name),
         "organization_id": organization_id,
         "removed_at": None,
-        "time_zone": None,
-        "date_format": None,
-        "theme": None,
     }
+    row |= {name: None for name in _NAMES if name not in row}  # what a person has not chosen yet
     User.fill(row)
     User.derive(row)
     unit.rows(_CREATE, row)
@@ -74,6 +72,7 @@ def bring_back(unit: UnitOfWork, user_id: str) -> None:
 
 
 _USER, _OPERATOR, _MEMBER = sql_table(User), sql_table(Operator), sql_table(Membership)
+_NAMES = [column.name for column in _USER.c]
 _SHOWN = [_USER.c[name] for name in ("id", "email", "name", "organization_id", "removed_at")]
 _BY_ID = select(*_SHOWN).where(_USER.c.id == bindparam("user"))
 _BY_EMAIL = select(*_SHOWN).where(_USER.c.email_folded == bindparam("email"))

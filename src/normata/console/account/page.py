@@ -15,6 +15,7 @@ from normata.core.db.types import format_timestamp, now
 from normata.core.http.roles import AUDITOR, SCOPES
 from normata.core.schema.table import sql_table
 from normata.identity.errors import SignInRefused
+from normata.identity.mail_choices import MAIL_CHOICES, NOTIFICATION_TYPES
 from normata.identity.model import User, time_zones
 from normata.identity.openid import identities
 from normata.identity.operators import runs_instance
@@ -52,6 +53,9 @@ async def account_page(
         has_passkeys=is_local and page_request.console.passkeys is not None,
         shortest=passwords.SHORTEST,
         zones=_zones(),
+        is_mail_on=bool(page_request.console.settings.smtp_url),
+        mail_choices=MAIL_CHOICES,
+        notification_types=NOTIFICATION_TYPES,
         provider=page_request.console.provider,
         **found,
     )
@@ -69,8 +73,13 @@ def _zones() -> tuple[str, ...]:
 
 
 def _read(transaction: Transaction, visitor: Visitor) -> dict[str, Any]:
+    user = transaction.row(_OWN, {"user": visitor.user_id})
+    assert user is not None  # noqa: S101 - narrows the type; a visitor is a user
     return {
-        "email": transaction.scalar(_EMAIL, {"user": visitor.user_id}),
+        "email": user.email,
+        "mail": user.mail,
+        "mail_by_type": user.mail_by_type or {},
+        "is_mail_refused": user.email is not None and user.refused_email == user.email,
         "is_operator": runs_instance(transaction, visitor.user_id),
         "password_since": passwords.changed_at(transaction, visitor.user_id),
         "is_by_link": is_fresh(visitor) and sessions.means_of(transaction, visitor.session_id) == "link",
@@ -107,4 +116,6 @@ def is_fresh(visitor: Visitor) -> bool:
 
 
 _USER = sql_table(User)
-_EMAIL = select(_USER.c.email).where(_USER.c.id == bindparam("user"))
+_OWN = select(*(_USER.c[name] for name in ("email", "mail", "mail_by_type", "refused_email"))).where(
+    _USER.c.id == bindparam("user")
+)

@@ -40,6 +40,9 @@ _ME = {
     "timeZone": "Europe/Berlin",
     "dateFormat": "DAY_MONTH_YEAR",
     "theme": None,
+    "mail": "DAILY",
+    "mailByType": {"record.due_now": "IMMEDIATELY"},
+    "isMailRefused": False,
     "organizations": [ORGANIZATION],
 }
 
@@ -67,13 +70,14 @@ token that is narrowed to an organization sees no other.""",
         summary="Change your name and preferences",
         description="""\
 Changes the name that others see: in the lists of members, in the history and beside what you are responsible for. The
-token needs the scope `admin`. Preferences say how the pages of the console show times, and in which colors; null takes
-one back. A token that is narrowed to an organization is refused, since all your organizations see
-the name; so is a service account, which `PATCH /service-accounts/{id}/` renames.""",
+token needs the scope `admin`. Preferences say how the pages of the console show times, in which colors, and when
+notifications are mailed; null takes one back. Mail needs a mail server that the operator has set up. A token that is
+narrowed to an organization is refused, since all your organizations see the name; so is a service account, which
+`PATCH /service-accounts/{id}/` renames.""",
         authority="self",
         role="viewer",
         scope="admin",
-        has_rules=True,  # a time zone must be in the tz database
+        has_rules=True,  # a time zone must be in the tz database, and a type of notifications known
         work=lambda unit, request: whoami.change(
             unit,
             request.caller,
@@ -84,7 +88,7 @@ the name; so is a service account, which `PATCH /service-accounts/{id}/` renames
         writes=(*users.RENAME_WRITES, *PREFERENCES_WRITES),
         body=MePatch,
         body_required=True,
-        body_example={"name": "Dana Demo", "timeZone": "Europe/Berlin"},
+        body_example={"name": "Dana Demo", "timeZone": "Europe/Berlin", "mail": "DAILY"},
         answer=whoami.Me,
         answer_description="Who you are.",
         example=_ME,

@@ -18,8 +18,17 @@ from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
 from normata.errors import Forbidden, NotFound
 from normata.identity import preferences, users
+from normata.identity.mail_choices import MailByType, MailChoice
 from normata.identity.model import DateFormat, Membership, Operator, Organization, Theme, TimeZone, User
-from normata.identity.preferences import DATE_FORMAT, THEME, TIME_ZONE, Preferences
+from normata.identity.preferences import (
+    DATE_FORMAT,
+    IS_MAIL_REFUSED,
+    MAIL,
+    MAIL_BY_TYPE,
+    THEME,
+    TIME_ZONE,
+    Preferences,
+)
 
 
 class OwnOrganization(Wire):
@@ -39,10 +48,17 @@ SCOPE = (
 )
 
 
+ORGANIZATION_MAIL = (
+    "When notifications are mailed to members who have not chosen: `IMMEDIATELY`, each by itself; `DAILY`, the unread"
+    " ones in the morning; or `OFF`."
+)
+
+
 class OwnOrganizationDetails(OwnOrganization):
     """An organization that the caller is a member of, with its scope."""
 
     scope: str | None = Field(description=SCOPE)
+    mail: MailChoice = Field(description=ORGANIZATION_MAIL)
 
 
 class Me(Wire):
@@ -60,6 +76,9 @@ class Me(Wire):
     time_zone: TimeZone | None = Field(description=TIME_ZONE)
     date_format: DateFormat | None = Field(description=DATE_FORMAT)
     theme: Theme | None = Field(description=THEME)
+    mail: MailChoice | None = Field(description=MAIL)
+    mail_by_type: MailByType = Field(description=MAIL_BY_TYPE)
+    is_mail_refused: bool = Field(description=IS_MAIL_REFUSED)
     organizations: list[OwnOrganization] = Field(description="Where the user is a member, as far as the token sees.")
 
 
@@ -78,11 +97,14 @@ def me(transaction: Transaction, caller: Caller) -> dict[str, Any]:
         "timeZone": None if user is None else user.time_zone,
         "dateFormat": None if user is None else user.date_format,
         "theme": None if user is None else user.theme,
+        "mail": None if user is None else user.mail,
+        "mailByType": (None if user is None else user.mail_by_type) or {},
+        "isMailRefused": user is not None and user.email is not None and user.refused_email == user.email,
         "organizations": [as_wire(row) for row in organizations],
     }
 
 
-def change(unit: UnitOfWork, caller: Caller, name: str | None, preferred: Mapping[str, str | None]) -> dict[str, Any]:
+def change(unit: UnitOfWork, caller: Caller, name: str | None, preferred: Mapping[str, Any]) -> dict[str, Any]:
     """Give the caller another name and other preferences, and return :func:`me`. Raises Forbidden.
 
     All organizations of a person see the name. The admins of its organization rename a service account.
@@ -105,12 +127,12 @@ def list_own(transaction: Transaction, caller: Caller, query: OwnPageQuery) -> d
 def one_own(transaction: Transaction, caller: Caller, organization_id: str) -> dict[str, Any]:
     """One organization that the caller is a member of. Raises NotFound."""
     found = transaction.row(
-        _OWN_WITH_SCOPE,
+        _OWN_IN_DETAIL,
         {"user": caller.user_id, "organizations": [organization_id] if organization_id in caller.roles else []},
     )
     if found is None:
         raise NotFound
-    return as_wire(found) | {"scope": found.scope}
+    return as_wire(found) | {"scope": found.scope, "mail": found.mail}
 
 
 def as_wire(row: Any) -> dict[str, Any]:
@@ -144,9 +166,10 @@ _OWN = (
         _ORGANIZATION.c.id.in_(bindparam("organizations", expanding=True)),
     )
 )
-_OWN_WITH_SCOPE = _OWN.add_columns(_ORGANIZATION.c.scope)
+_OWN_IN_DETAIL = _OWN.add_columns(_ORGANIZATION.c.scope, _ORGANIZATION.c.mail)
 _ORDER = [_ORGANIZATION.c.name, _ORGANIZATION.c.id]
 _USER_ROW = select(
-    _USER.c.email, _USER.c.name, _USER.c.organization_id, *(_USER.c[name] for name in Preferences._fields)
+    *(_USER.c[name] for name in ("email", "name", "organization_id", "mail", "mail_by_type", "refused_email")),
+    *(_USER.c[name] for name in Preferences._fields),
 ).where(_USER.c.id == bindparam("user"))
 _OPERATOR_ROW = select(_OPERATOR.c.user_id).where(_OPERATOR.c.user_id == bindparam("user"))

@@ -15,6 +15,7 @@ from normata.core.schema.paging import OwnPageQuery, Page, Query
 from normata.core.schema.wire import Input, Wire
 from normata.identity.invitations import invitations
 from normata.identity.invitations.operations import SENT, InvitationSent, Sending, mailed, sending
+from normata.identity.mail_choices import MailChoice
 from normata.identity.me import whoami
 from normata.identity.me.operations import ORGANIZATION
 from normata.identity.model import Organization as OrganizationTable
@@ -49,6 +50,7 @@ class Organization(Wire):
     stale_assessments: StaleAssessments = Field(description=_STALE_ASSESSMENTS)
     scope: str | None = Field(description=whoami.SCOPE)
     risk_levels: RiskLevels | None = Field(description=_RISK_LEVELS)
+    mail: MailChoice = Field(description=whoami.ORGANIZATION_MAIL)
 
 
 class OrganizationCreated(Organization):
@@ -77,6 +79,7 @@ class OrganizationPatch(Input):
     stale_assessments: Annotated[StaleAssessments | None, Field(description=_STALE_ASSESSMENTS)] = None
     scope: Annotated[Text | None, Field(description=whoami.SCOPE)] = None
     risk_levels: Annotated[RiskLevels | None, Field(description=_RISK_LEVELS)] = None
+    mail: Annotated[MailChoice | None, Field(description=whoami.ORGANIZATION_MAIL)] = None
 
 
 class _Made(NamedTuple):
@@ -102,6 +105,8 @@ def _change(unit: UnitOfWork, request: Request) -> Any:
         values["scope"] = (body.scope or "").strip() or None
     if "risk_levels" in body.model_fields_set:
         values["risk_levels"] = body.risk_levels
+    if body.mail is not None:
+        values["mail"] = body.mail
     return organization_life.change(unit, request.id, **values)
 
 
@@ -114,6 +119,7 @@ def _as_wire(row: Any) -> dict[str, Any]:
         "staleAssessments": row.stale_assessments,
         "scope": row.scope,
         "riskLevels": row.risk_levels,
+        "mail": row.mail,
     }
 
 
@@ -130,6 +136,7 @@ _ORGANIZATION: dict[str, Any] = {
     "staleAssessments": "FLAG",
     "scope": None,
     "riskLevels": None,
+    "mail": "DAILY",
 }
 _SCOPE = "Design, assembly and support of mobile robots in Hamburg and Gdańsk."
 
@@ -164,7 +171,7 @@ member, or where the token is narrowed to another one.""",
         build=lambda transaction, request: whoami.one_own(transaction, request.caller, request.id),
         answer=whoami.OwnOrganizationDetails,
         answer_description="The organization.",
-        example=ORGANIZATION | {"scope": _SCOPE},
+        example=ORGANIZATION | {"scope": _SCOPE, "mail": "DAILY"},
     ),
     ChangeOperation(
         http_method="POST",
@@ -198,6 +205,7 @@ organization by it.""",
             "staleAssessments": "FLAG",
             "scope": None,
             "riskLevels": None,
+            "mail": "DAILY",
             "invitation": SENT
             | {
                 "organizationId": "01a1f87c-691d-7204-a6da-d46c39e191fb",
@@ -214,11 +222,11 @@ organization by it.""",
         tag="Members",
         summary="Change an organization",
         description="""\
-Changes the name of an organization, its scope, the levels of its risk matrix, or what becomes of stale assessments. Its
-slug stays, since addresses have it. All members see the new name with their next request. A change of
-`staleAssessments` is followed by a job within a minute: with `LAPSE` the assessments whose `reviewBy` has passed lapse,
-and with `FLAG` those that have lapsed count again. A statement of applicability has the `scope` in its head; null
-removes it.""",
+Changes the name of an organization, its scope, the levels of its risk matrix, what becomes of stale assessments, or
+when notifications are mailed to members who have not chosen. Its slug stays, since addresses have it. All members see
+the new name with their next request. A change of `staleAssessments` is followed by a job within a minute: with `LAPSE`
+the assessments whose `reviewBy` has passed lapse, and with `FLAG` those that have lapsed count again. A statement of
+applicability has the `scope` in its head; null removes it.""",
         role="admin",
         scope="admin",
         about=OrganizationTable,

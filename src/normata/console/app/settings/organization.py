@@ -10,6 +10,7 @@ from normata.console.app.api_calls import ApiQuery, Refusal
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
+from normata.identity.mail_choices import MAIL_CHOICES
 
 
 async def show(page_request: OrganizationRequest) -> Response:
@@ -23,7 +24,7 @@ async def change(page_request: OrganizationRequest) -> Response:
     form, organization_id = await page_request.fields(), page_request.membership.organization_id
     step = form.get("step")
     if step == "change":
-        entered = {name: form.get(name) for name in ("name", "scope")}
+        entered = {name: form.get(name) for name in ("name", "scope", "mail")}
         outcome = await page_request.change("changeOrganization", row_id=organization_id, body=entered)
         if outcome.refusal is not None:
             return await _page(page_request, outcome.refusal, entered)
@@ -51,4 +52,5 @@ async def _page(
         organization=found,
         entered=entered or found,
         refusal=refusal,
+        mail_choices=MAIL_CHOICES,
     )
