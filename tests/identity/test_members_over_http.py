@@ -9,6 +9,7 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from normata.core.changes.references import references_of
+from normata.core.schema.table import sql_table
 from normata.frameworks.model import ControlCoverage
 from normata.identity.model import Membership
 from normata.identity.sessions import sessions
@@ -16,7 +17,7 @@ from normata.identity.sign_in_model import Session
 from normata.notifications import reminders
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
-from normata.records.kinds import Task
+from normata.records.kinds import Finding, Task
 from normata.records.responsibilities import handover as responsibilities
 from normata.records.responsibilities.handover import counted_columns
 from normata.tables import Table
@@ -208,8 +209,9 @@ def test_what_a_member_answers_for_is_listed(service: Served) -> None:
     answer = service.client.get(path, params=QUERY, headers=headers).json()
     kinds = [kind for kind in Restorable.kinds if kind.responsible is not None]
     named = {(item["kind"], item["id"], item["field"]) for item in answer["items"]}
-    assert named == {(kind.path, record_id(kind, "live"), to_camel(str(kind.responsible))) for kind in kinds}
-    assert answer["total"] == len(kinds)
+    owned = (Finding.path, record_id(Finding, "live"), "OWNS")
+    assert named == {(kind.path, record_id(kind, "live"), to_camel(str(kind.responsible))) for kind in kinds} | {owned}
+    assert answer["total"] == len(named)
     for member in ("member-foreigner", "member-nobody"):
         response = service.client.get(f"/members/{member}/responsibilities/", params=QUERY, headers=headers)
         refused(response, 404, "not_found")
@@ -221,7 +223,7 @@ def test_every_column_that_names_a_member_counts() -> None:
         (str(table.__tablename__), name)
         for table in TABLES
         for name, target in references_of(table)
-        if target == Membership.__tablename__
+        if target == Membership.__tablename__ and "set_by" not in sql_table(table).c[name].info
     }
     # Of a version one is named for good: it cannot be changed, and a draft whose approver has left stays one.
     assert naming - {("soa_version", "approver_id")} == counted_columns()
@@ -229,14 +231,15 @@ def test_every_column_that_names_a_member_counts() -> None:
 
 
 def test_it_is_handed_over_by_the_rules_of_a_patch(service: Served) -> None:
-    """With an event for each record, and a message to who takes over."""
+    """With an event for each record, and a message to who takes over. A finding gets another link."""
     headers = service.bearer("admin")
     assert service.client.delete("/members/member-editor/", headers=headers).is_success
     path, kinds = "/members/member-editor/handover/", [kind for kind in Restorable.kinds if kind.responsible]
     some = service.client.post(path, json={"toMemberId": "member-viewer", "kinds": ["tasks"]}, headers=headers)
     assert some.json() == {"records": {"tasks": 1}, "more": False, "left": 0}
     rest = service.client.post(path, json={"toMemberId": "member-viewer"}, headers=headers).json()
-    assert rest["records"] == {kind.path: 1 for kind in kinds if kind.path != "tasks"}
+    paths = {kind.path for kind in kinds} | {Finding.path}
+    assert rest["records"] == dict.fromkeys(paths - {"tasks"}, 1)
     left = service.client.get("/members/member-editor/responsibilities/", params=QUERY, headers=headers).json()
     assert left["total"] == 0
     for kind in kinds:
@@ -245,7 +248,11 @@ def test_it_is_handed_over_by_the_rules_of_a_patch(service: Served) -> None:
     updates = [event for event in stored.events(service.database) if event["action"] == "update"]
     assert {event["entity_id"] for event in updates} == {record_id(kind, "live") for kind in kinds}
     notes = [row for row in stored.rows(service.database, Notification) if row["type"] == "record.assigned"]
-    assert len(notes) == len(kinds)
+    assert len(notes) == len(kinds) + 1
+    links = [event for event in stored.events(service.database) if event["entity_type"] == "Link"]
+    assert [(event["action"], event["user_id"]) for event in links] == [
+        (did, "user-admin") for did in ("delete", "create")
+    ]
     assert {note["user_id"] for note in notes} == {"user-viewer"}
 
 
@@ -301,7 +308,7 @@ def test_it_is_handed_over_in_parts(service: Served, monkeypatch: pytest.MonkeyP
             "/members/member-editor/handover/", json={"toMemberId": "member-viewer"}, headers=headers
         )
         answers.append(response.json())
-    total = sum(1 for kind in Restorable.kinds if kind.responsible)
+    total = sum(1 for kind in Restorable.kinds if kind.responsible or kind is Finding)
     assert [sum(answer["records"].values()) for answer in answers[:-1]] == [2] * (len(answers) - 1)
     assert sum(sum(answer["records"].values()) for answer in answers) == total
 
@@ -311,7 +318,7 @@ def test_it_is_handed_over_in_parts(service: Served, monkeypatch: pytest.MonkeyP
     [
         ({"toMemberId": "member-foreigner"}, ["toMemberId"]),
         ({"toMemberId": "member-editor"}, ["toMemberId"]),
-        ({"toMemberId": "nobody", "kinds": ["tasks", "labels"]}, ["kinds", "toMemberId"]),
+        ({"toMemberId": "nobody", "kinds": ["tasks", "files"]}, ["kinds", "toMemberId"]),
     ],
 )
 def test_a_handover_to_nobody_is_refused(service: Served, body: dict[str, Any], names: list[str]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from string import Formatter
 from typing import Any
 
@@ -16,6 +18,7 @@ from normata.core.schema.wire import columns
 from normata.coverage.lapses import LAPSES
 from normata.coverage.published import ConflictsFound, CoverageLost, RulesChanged, WordingsChanged
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
+from normata.links.model import Link
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import NotificationPayload
 from normata.notifications.subscriber import RULES
@@ -23,6 +26,7 @@ from normata.notifications.texts import ENGLISH
 from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
 from normata.soa_versions.model import SoaVersion
+from tests import stored
 from tests.databases import change, open_url
 from tests.served import Served
 from tests.world import ALPHA
@@ -34,9 +38,14 @@ JOB = Actor(command=LAPSES.name)
 
 
 @pytest.fixture(scope="module")
-def world(sqlite_template: Any) -> Iterator[Database]:
-    """The test world, which no test changes."""
-    opened = open_url(f"sqlite:///{sqlite_template}")
+def world(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """The test world, in which somebody owns a record of each kind without a column for that."""
+    opened = open_url(f"sqlite:///{shutil.copy(sqlite_template, tmp_path_factory.mktemp('texts') / 'world.db')}")
+    kinds = [kind for kind in Restorable.kinds if kind.responsible is None]
+    link = {"organizationId": ALPHA, "fromKind": "memberships", "fromId": "member-viewer", "relation": "OWNS"}
+    rows = {kind.path: [{"id": "row", "organizationId": ALPHA, kind.title_column(): "Row"}] for kind in kinds}
+    rows["links"] = [link | {"id": kind.path, "toKind": kind.path, "toId": "row"} for kind in kinds]
+    stored.load(opened, rows)
     yield opened
     opened.close()
 
@@ -45,6 +54,10 @@ def changes() -> Iterator[Change]:
     """A change of each sort that a rule takes, of each kind, about which somebody is to be told."""
     for kind in Restorable.kinds:
         row = {column.name: "2026-11-20T00:00:00.000Z" for column in columns(kind)}
+        row |= {"id": "row", "organization_id": ALPHA}
+        if kind.responsible is None:
+            ends = {"from_kind": "memberships", "from_id": "member-viewer", "to_kind": kind.path, "to_id": "row"}
+            yield Change("create", Link, ALPHA, kind.path, ends | {"relation": "OWNS"})
         for action in ("create", "update", "archive", "restore"):
             yield Change(action, kind, ALPHA, "row", row, dict.fromkeys(row))
         for date in due_dates():

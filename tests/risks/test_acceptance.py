@@ -66,6 +66,16 @@ def test_another_residual_value_ends_it_and_nothing_else_does(service: Served) -
     assert stored.row(service.database, Risk, risk["id"])["accepted_at"] is None
 
 
+def test_whoever_has_accepted_it_can_hand_it_over(service: Served) -> None:
+    """It says who has accepted it, whoever owns it now."""
+    risk = _accept(service, _risk(service)["id"]).json()
+    body = {"toMemberId": "member-editor", "kinds": ["risks"]}
+    answer = service.client.post("/members/member-viewer/handover/", json=body, headers=service.bearer("admin"))
+    assert answer.json() == {"records": {"risks": 1}, "more": False, "left": 0}
+    row = stored.row(service.database, Risk, risk["id"])
+    assert (row["owner_id"], row["accepted_by_id"]) == ("member-editor", "member-viewer")
+
+
 @pytest.mark.parametrize("name", ["acceptedAt", "acceptedById"])
 def test_nobody_writes_it_by_hand(name: str, service: Served) -> None:
     """What was read can be sent back; another value, also null, is refused, whoever sends it."""

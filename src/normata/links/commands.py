@@ -17,7 +17,7 @@ from normata.core.db.transaction import batches
 from normata.core.schema.table import new_id, sql_table
 from normata.errors import NotFound
 from normata.identity.organization_lookup import reached
-from normata.links.model import End, Link, ends_of, oriented
+from normata.links.model import OWNS, End, Link, ends_of, oriented
 from normata.links.rules import check_new
 
 MAX_AT_ONCE = 500
@@ -64,7 +64,7 @@ def make_links(
     and FaultyInput with all faults unless each is for itself.
     """
     organization_id = reached(unit, organization)
-    unit.lock(f"links of {organization_id}")  # so that of equal links made at once the later ones find the first
+    lock_links(unit, organization_id)  # so that of equal links made at once the later ones find the first
     by_key = {one.key: one for one in wanted}
     notes = {key: one.note for key, one in by_key.items() if one.sets_note}
     stored = _stored(unit, organization_id, by_key)
@@ -96,6 +96,28 @@ def _in_order(wanted: Sequence[Wanted], outcomes: Mapping[_Key, Outcome]) -> Ite
         outcome = outcomes[one.key]
         yield Outcome(outcome.link_id, faults=outcome.faults) if one.key in seen else outcome
         seen.add(one.key)
+
+
+def lock_links(unit: UnitOfWork, organization_id: str) -> None:
+    """Let nobody else make links of an organization until the transaction ends."""
+    unit.lock(f"links of {organization_id}")
+
+
+def change_owner(unit: UnitOfWork, organization_id: str, owner: End, new_owner: End, owned: Sequence[End]) -> None:
+    """Remove the live links by which somebody owns these, and make those of the new owner, with the same notes.
+
+    What the new owner has already stays as it is. Raises as :func:`make_links`.
+    """
+    stored = _stored(unit, organization_id, [(owner, one, OWNS) for one in owned])
+    there = _stored(unit, organization_id, [(new_owner, one, OWNS) for one in owned])
+    for row in stored.values():
+        remove_link(unit, row.id)
+    wanted = [
+        Wanted(new_owner, end, OWNS, row.note, sets_note=True)
+        for (_, end, _), row in stored.items()
+        if (new_owner, end, OWNS) not in there
+    ]
+    make_links(unit, organization_id, wanted)
 
 
 def remove_link(unit: UnitOfWork, link_id: str) -> None:

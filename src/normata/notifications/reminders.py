@@ -1,4 +1,4 @@
-"""Reminders: the responsible member of a record is notified of its due date a week before, and on the day.
+"""Reminders: who is responsible for a record is notified of its due date a week before, and on the day.
 
 The days are those of UTC. A sent reminder is noted in the transaction that notifies the member. If the service was
 down, it sends late reminders if they are still useful: the one before a date until its day begins, and that of the day
@@ -18,13 +18,12 @@ from normata.core.changes.jobs import DueJob, JobType
 from normata.core.changes.unit_of_work import UnitOfWork, insert_of
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import UtcTimestamp
-from normata.core.http.roles import AUDITOR
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import columns
-from normata.identity.model import Membership
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import Reminder
 from normata.records.due.queries import DueDate, all_due_dates
+from normata.records.owners import somebody_owns
 
 AT_ONCE = 200  # reminders of one date field in one transaction
 _DAYS_BEFORE = 7
@@ -39,7 +38,7 @@ def remind(unit: UnitOfWork, organization_id: str, moment: str) -> int:
     """
     parameters = {"organizations": [organization_id], **_days(moment)}
     count = 0
-    for date in _reminded():
+    for date in all_due_dates():
         for which in _WHICH:
             for row in unit.rows(_rows(date, which), parameters):
                 unit.rows(
@@ -89,16 +88,9 @@ def _days(moment: str) -> dict[str, str]:
     }
 
 
-@cache
-def _reminded() -> tuple[DueDate, ...]:
-    """The dates of kinds with a responsible member, and of assessments."""
-    return tuple(date for date in all_due_dates() if date.responsible is not None)
-
-
 def _is_due_for_reminder(date: DueDate, which: Which) -> ColumnElement[bool]:
     """The condition that a due date needs a reminder that has not been sent."""
     table, column = date.sql(), date.sql().c[date.column]
-    assert date.responsible is not None  # noqa: S101 - narrows the type
     noted = select(_REMINDER.c.which).where(
         _REMINDER.c.organization_id == table.c.organization_id,
         _REMINDER.c.kind == literal_column(f"'{date.table.array}'"),
@@ -112,9 +104,7 @@ def _is_due_for_reminder(date: DueDate, which: Which) -> ColumnElement[bool]:
         table.c.organization_id.in_(bindparam("organizations", expanding=True)),
         column >= bindparam(f"{which}_from", type_=UtcTimestamp()),
         column < bindparam(f"{which}_before", type_=UtcTimestamp()),
-        table.c[date.responsible].is_not(None),
-        # If the member was removed, or has become an auditor, whoever takes the record over is notified.
-        table.c[date.responsible].not_in(_NOT_RESPONSIBLE),
+        somebody_owns(date.table),
         ~noted.exists(),
     )
 
@@ -131,16 +121,11 @@ def _organizations() -> CompoundSelect[Any]:
     return union(
         *(
             select(date.sql().c.organization_id).where(_is_due_for_reminder(date, which))
-            for date in _reminded()
+            for date in all_due_dates()
             for which in _WHICH
         )
     )
 
 
 _REMINDER = sql_table(Reminder)
-_MEMBER = sql_table(Membership)
-_NOT_RESPONSIBLE = select(_MEMBER.c.id).where(
-    _MEMBER.c.organization_id.in_(bindparam("organizations", expanding=True)),
-    _MEMBER.c.removed_at.is_not(None) | (_MEMBER.c.role == AUDITOR),
-)
 _NOTE = insert(_REMINDER).values({column.name: bindparam(column.name, type_=column.type) for column in _REMINDER.c})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Annotated, Any, NamedTuple
@@ -34,17 +35,14 @@ from normata.frameworks.model import REVIEW_IS_DUE, Control, ControlCoverage
 from normata.identity.model import Membership, User
 from normata.records import assurance as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.base import Restorable, where_due
+from normata.records.owners import Owner, has_linked_owners, is_owned_by, owners_by_links, responsible_column
 
 
 class DueDate(NamedTuple):
-    """A date by which something has to be done: of a kind of records, or of assessments.
-
-    ``responsible`` is the column of the responsible member; null if there is none.
-    """
+    """A date by which something has to be done: of a kind of records, or of assessments."""
 
     table: type[Table]
     column: str
-    responsible: str | None
 
     @property
     def kind(self) -> type[Restorable]:
@@ -73,14 +71,11 @@ class DueDate(NamedTuple):
 def due_dates() -> tuple[DueDate, ...]:
     """The dates of all kinds."""
     return tuple(
-        DueDate(kind, column.name, kind.responsible)
-        for kind in Restorable.kinds
-        for column in kind.sql().c
-        if "due" in column.info
+        DueDate(kind, column.name) for kind in Restorable.kinds for column in kind.sql().c if "due" in column.info
     )
 
 
-REVIEW = DueDate(ControlCoverage, "review_by", "owner_id")
+REVIEW = DueDate(ControlCoverage, "review_by")
 
 
 def all_due_dates() -> tuple[DueDate, ...]:
@@ -108,7 +103,10 @@ class DueItem(Wire):
     what: str = Field(description="The field of the record that has the date, such as `deadline`.")
     at: Timestamp = Field(description="The date.")
     overdue: bool = Field(description="Whether the date has passed. A date without a time passes when its day ends.")
-    responsible: Responsible | None = Field(description="Who is responsible for the record; null if nobody is.")
+    responsible: Responsible | None = Field(
+        description="Who is responsible for the record; null if nobody is. Of several owners of a finding it is the one"
+        " who was linked first."
+    )
 
 
 class DueQuery(PageQuery):
@@ -123,7 +121,7 @@ class DueQuery(PageQuery):
 
 
 def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[str, Any]:
-    """A page of what is due in an organization, soonest first; two or three statements."""
+    """A page of what is due in an organization, soonest first; in two to four statements."""
     moment = now()
     parameters = {
         "organization": query.organization_id,
@@ -139,8 +137,7 @@ def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[st
         SortKeys(order).check(query.start.keys)
         near |= {"last_at": query.start.keys[0], "last_id": query.start.keys[1]}
     found = fetch_page(transaction, dates, order, query, parameters | near, all_rows=_due(mine=query.mine))
-    members = sorted({row.member_id for row in found.rows if row.member_id is not None})
-    names = {row.id: row.name for row in transaction.rows(_NAMES, {"ids": members})} if members else {}
+    people = _responsible(transaction, query.organization_id, found.rows)
     items = [
         {
             "kind": row.kind,
@@ -150,13 +147,30 @@ def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[st
             "what": row.what,
             "at": row.at,
             "overdue": is_overdue(row.at, moment),
-            "responsible": None
-            if row.member_id is None
-            else {"memberId": row.member_id, "name": names.get(row.member_id, "")},
+            "responsible": person and {"memberId": person.member_id, "name": person.name},
         }
-        for row in found.rows
+        for row, person in zip(found.rows, people, strict=True)
     ]
     return envelope(items, found, query)
+
+
+def _responsible(transaction: Transaction, organization_id: str, rows: Sequence[Any]) -> list[Owner | None]:
+    """Who is responsible for each of the rows, in two statements at most: one who is named, or has the first link."""
+    named = sorted({row.member_id for row in rows if row.member_id is not None})
+    names = {row.id: row.name for row in transaction.rows(_NAMES, {"ids": named})} if named else {}
+    linked = {row.id for row in rows if row.kind in _linked_kinds()}
+    owners = owners_by_links(transaction, organization_id, linked) if linked else {}
+    return [
+        Owner(row.member_id, names.get(row.member_id, ""))
+        if row.member_id is not None
+        else next(iter(owners.get((row.kind, row.id), ())), None)
+        for row in rows
+    ]
+
+
+@cache
+def _linked_kinds() -> frozenset[str]:
+    return frozenset(date.table.array for date in all_due_dates() if has_linked_owners(date.table))
 
 
 _EARLIEST = "0001-01-01T00:00:00.000Z"
@@ -183,7 +197,7 @@ def _due(*, mine: bool, are_near: bool = False) -> Select[Any]:
 
     With ``are_near``, there are only so many of each kind as the page can need, so that an index scan ends early.
     """
-    some = [_of(date, mine=mine) for date in all_due_dates() if date.responsible is not None or not mine]
+    some = [_of(date, mine=mine) for date in all_due_dates()]
     if are_near:
         some = [select(*_near(one).subquery().c) for one in some]
     every = union_all(*some).subquery("due")
@@ -199,7 +213,8 @@ def _near(dates: Select[Any]) -> Select[Any]:
 
 def _of(date: DueDate, *, mine: bool) -> Select[Any]:
     table = date.sql()
-    member = literal_column("NULL", text()) if date.responsible is None else table.c[date.responsible]
+    column = responsible_column(date.table)
+    member = literal_column("NULL", text()) if column is None else table.c[column]
     found = select(
         literal_column(f"'{date.table.array}'", text()).label("kind"),
         table.c.id,
@@ -213,4 +228,4 @@ def _of(date: DueDate, *, mine: bool) -> Select[Any]:
         table.c.organization_id == _ORGANIZATION,
         table.c[date.column] <= bindparam("until", type_=UtcTimestamp()),
     )
-    return found.where(member.in_(_MINE)) if mine else found
+    return found.where(is_owned_by(date.table, _MINE)) if mine else found

@@ -1,7 +1,8 @@
 """The responsibilities of a member: every live record and assessment that names them, in any field; and their handover.
 
-An assessment is named by its control, as in its path: the kind is ``controls``, the id that of the control. Assessments
-of a framework that the organization has left are not counted, because nobody sees or changes them.
+A record without a field of a responsible member is there where the member owns it by a link. An assessment is named by
+its control, as in its path: the kind is ``controls``, the id that of the control. Assessments of a framework that the
+organization has left are not counted, because nobody sees or changes them.
 """
 
 from __future__ import annotations
@@ -31,8 +32,12 @@ from normata.frameworks.model import Control, ControlCoverage, FrameworkAdoption
 from normata.identity.members import members
 from normata.identity.members.members import member_named
 from normata.identity.model import Membership
+from normata.links.commands import CREATION_WRITES, REMOVAL_WRITES, change_owner, lock_links
+from normata.links.model import OWNS, End
 from normata.records import assurance as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
+from normata.records.archive.queries import KINDS
 from normata.records.base import Restorable
+from normata.records.owners import MEMBERS, has_linked_owners, is_owned_by
 from normata.records.writing import change, change_writes
 
 MAX_AT_ONCE = 200  # records in one request
@@ -50,7 +55,9 @@ class Responsibility(Wire):
     label: str = Field(
         description="The name or title of the record; of an assessment the identifier and the name of its control."
     )
-    field: str = Field(description="The field that names the member, such as `ownerId`.")
+    field: str = Field(
+        description="The field that names the member, such as `ownerId`; `OWNS` where the member owns it by a link."
+    )
 
 
 class HandoverOutcome(NamedTuple):
@@ -73,7 +80,7 @@ def list_responsibilities(transaction: Transaction, member_id: str, query: PageQ
 
 
 def count_responsibilities(transaction: Transaction, member: Any) -> dict[str, int]:
-    """The number of live records that name a member, by kind; kinds without any are left out."""
+    """The number of live records for which a member is responsible, by kind; kinds without any are left out."""
     rows = transaction.rows(_counts(), _parameters(member))
     return {row.kind: row.records for row in rows}
 
@@ -100,8 +107,8 @@ def hand_over(
 ) -> HandoverOutcome:
     """Make another member responsible for the records of a member: of these kinds, or of all.
 
-    Each record and assessment is changed as a PATCH changes it, with its event and its notification, up to
-    :data:`MAX_AT_ONCE` of them. Raises NotFound, InsufficientRole and FaultyInput.
+    Each record and assessment is changed as a PATCH changes it, with its event and its notification, and a link is
+    removed and made anew, up to :data:`MAX_AT_ONCE` of them. Raises NotFound, InsufficientRole and FaultyInput.
     """
     member = member_named(unit, member_id)
     if member is None:
@@ -111,7 +118,9 @@ def hand_over(
     _require_fit(unit, member, to_member_id, chosen)
     if CONTROLS in chosen:
         lock_coverage(unit, member.organization_id)  # nobody can change what is found until it is written
+    lock_links(unit, member.organization_id)
     handed: dict[str, int] = {}
+    linked: list[End] = []
     first = _first(unit, member, chosen)
     if controls := [row_id for path, row_id in first if path == CONTROLS]:
         assess(unit, member.organization_id, [_assigned(control, to_member_id) for control in controls])
@@ -120,19 +129,25 @@ def hand_over(
         kind = _by_path()[path]
         if not issubclass(kind, Restorable):
             continue
+        if has_linked_owners(kind):
+            linked.append(End(path, record_id))
+            handed[path] = handed.get(path, 0) + 1
+            continue
         try:
             change(unit, kind, record_id, dict.fromkeys(fields, to_member_id))
         except (Archived, NotFound):
             continue  # somebody has just removed the responsible member
         handed[path] = handed.get(path, 0) + 1
+    if linked:
+        change_owner(unit, member.organization_id, End(MEMBERS, member.id), End(MEMBERS, to_member_id), linked)
     left = count_responsibilities(unit, member)
     return HandoverOutcome(handed, sum(number for path, number in left.items() if path in chosen))
 
 
 def handover_writes() -> tuple[Write, ...]:
     """The writes of :func:`hand_over`."""
-    kinds = (kind for kind in _by_path().values() if issubclass(kind, Restorable))
-    return together(ASSESSMENT_WRITES, *(change_writes(kind) for kind in kinds))
+    kinds = (kind for kind in _by_path().values() if issubclass(kind, Restorable) and not has_linked_owners(kind))
+    return together(ASSESSMENT_WRITES, CREATION_WRITES, REMOVAL_WRITES, *(change_writes(kind) for kind in kinds))
 
 
 def _assigned(control_id: str, to_member_id: str) -> AssessmentInput:
@@ -163,26 +178,33 @@ def _first(unit: UnitOfWork, member: Any, kinds: frozenset[str]) -> dict[tuple[s
     """The fields that name a member, by kind and id of the records, for the records of one handover."""
     fields: dict[tuple[str, str], list[str]] = {}
     for path in sorted(kinds):
-        for column in member_columns(_by_path()[path]):
+        for column in _fields(_by_path()[path]):
             room = MAX_AT_ONCE - len(fields)
             for row in unit.rows(_records(_by_path()[path], column), _parameters(member) | {"most": max(room, 0)}):
-                fields.setdefault((path, row.id), []).append(to_camel(column))
+                fields.setdefault((path, row.id), []).append(row.field)
     return fields
 
 
 @cache
 def member_columns(table: type[Table]) -> tuple[str, ...]:
-    """The columns of a kind, or of assessments, that name members."""
+    """The columns of a kind, or of assessments, that name members, but for those that follow from steps."""
     members = Membership.__tablename__
-    return tuple(column.name for column in sql_table(table).c if column.info.get("refers_to") == members)
+    return tuple(
+        column.name
+        for column in sql_table(table).c
+        if column.info.get("refers_to") == members and "set_by" not in column.info
+    )
+
+
+def _fields(table: type[Table]) -> tuple[str, ...]:
+    """What names members: the columns, or the links of owners."""
+    return (OWNS,) if has_linked_owners(table) else member_columns(table)
 
 
 @cache
 def _by_path() -> dict[str, type[Table]]:
-    """The tables with responsible members, by their paths: kinds, and assessments."""
-    by_path: dict[str, type[Table]] = {CONTROLS: ControlCoverage}
-    by_path.update((kind.path, kind) for kind in Restorable.kinds if member_columns(kind))
-    return by_path
+    """The tables with responsible members, by their paths: all kinds, and assessments."""
+    return {CONTROLS: ControlCoverage, **KINDS}
 
 
 def counted_columns() -> frozenset[tuple[str, str]]:
@@ -204,8 +226,11 @@ def _named_by(kind: type[Table], column: str) -> Select[Any]:
         literal_column(f"'{path}'", text()).label("kind"),
         row_id.label("id"),
         label.label("label"),
-        literal_column(f"'{to_camel(column)}'", text()).label("field"),
-    ).where(table.c.organization_id == bindparam("organization"), table.c[column] == bindparam("member"))
+        literal_column(f"'{OWNS if column == OWNS else to_camel(column)}'", text()).label("field"),
+    ).where(
+        table.c.organization_id == bindparam("organization"),
+        is_owned_by(kind, [bindparam("member")]) if column == OWNS else table.c[column] == bindparam("member"),
+    )
     if issubclass(kind, Restorable):
         return found.where(table.c.archived_at.is_(None))
     return found.join_from(table, _CONTROL, _CONTROL.c.id == table.c.control_id).join(
@@ -225,7 +250,7 @@ def _known_by(kind: type[Table]) -> tuple[ColumnElement[Any], ColumnElement[Any]
 
 @cache
 def _named() -> CompoundSelect[Any]:
-    return union_all(*(_named_by(kind, column) for kind in _by_path().values() for column in member_columns(kind)))
+    return union_all(*(_named_by(kind, column) for kind in _by_path().values() for column in _fields(kind)))
 
 
 @cache

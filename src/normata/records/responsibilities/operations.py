@@ -139,8 +139,9 @@ last owner cannot be removed: 409 `last_owner`. Removing somebody twice is safe.
         summary="List the responsibilities of a member",
         description="""\
 The live records that name a member as their owner, assignee, coordinator or approver, and the assessments that name the
-member as their owner, by kind; a record that names the member in two fields is listed twice. An assessment is listed by
-its control. This includes removed members.""",
+member as their owner, by kind; a record that names the member in two fields is listed twice. A record without such a
+field, such as a finding, is listed where the member `OWNS` it by a link. An assessment is listed by its control. This
+includes removed members.""",
         about=Membership,
         id_description=MEMBER_ID,
         query=PageQuery,
@@ -172,7 +173,8 @@ its control. This includes removed members.""",
         description=f"""\
 Makes another member of the organization responsible for the live records and the assessments that name a member: up to
 {MAX_AT_ONCE} of them in a request, either all of them or none. Each is changed as by `PATCH`, with an event,
-and the new responsible member is notified. While `more` is true, send the request again.""",
+and the new responsible member is notified. Where the member `OWNS` a record by a link, another one takes its place.
+While `more` is true, send the request again.""",
         role="editor",
         about=Membership,
         id_description=MEMBER_ID,
