@@ -393,6 +393,7 @@ def _record(kind: type[Restorable], state: str, organization_id: str, number: in
         record |= dict.fromkeys(dates[:1], DUE)
         if kind.responsible is not None:
             record[to_camel(kind.responsible)] = RESPONSIBLE[organization_id]
-    if kind is Risk and state == "namesake":  # an owner can accept it
+    if kind is Risk and state == "namesake":  # an owner can accept it, and what it claims rests on no control
         record |= {"ownerId": OWNERS[organization_id], "residualProbability": 2, "residualImpact": 3}
+        record |= {"inherentProbability": 4, "inherentImpact": 4, "treatmentStrategy": "MITIGATE"}
     return record

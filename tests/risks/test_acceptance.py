@@ -29,7 +29,7 @@ def _accept(service: Served, risk_id: str, user: str = "viewer", **headers: str)
 
 def test_its_owner_accepts_it_whatever_their_role(service: Served) -> None:
     risk = _risk(service)
-    for user in ("editor", "admin", "owner"):
+    for user in ("editor", "admin", "owner", "auditor"):
         assert "owner of the risk" in refused(_accept(service, risk["id"], user), 403, "forbidden")["detail"]
     refused(_accept(service, risk["id"], "foreigner"), 404, "not_found")
     accepted = _accept(service, risk["id"]).json()

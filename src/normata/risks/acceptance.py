@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, update
 
 from normata.core.changes.unit_of_work import Change, UnitOfWork, update_of
 from normata.core.schema.wire import columns
-from normata.errors import Archived, Forbidden, NotRated
+from normata.errors import Archived, Forbidden, InsufficientRole, NotRated
 from normata.identity.authority import own_membership
 from normata.records.assurance import Risk
 from normata.records.lookup import found_for_change
@@ -23,9 +23,12 @@ def accept(unit: UnitOfWork, risk_id: str, *, require_current: Callable[[Any], N
     """Accept the residual risk as it is now, also again, and return its row.
 
     ``require_current`` gets the row before, and raises if that is not the state that the caller knows. Raises NotFound,
-    InsufficientRole, Archived, Forbidden unless the actor is the owner, and NotRated if residual values are missing.
+    Archived, Forbidden unless the actor is the owner, whatever their role, and NotRated if residual values are missing.
     """
-    before = found_for_change(unit, Risk, risk_id)
+    try:
+        before = found_for_change(unit, Risk, risk_id)
+    except InsufficientRole:  # an auditor, who is responsible for nothing
+        raise Forbidden(_NOT_OWNER) from None
     if before.owner_id is None or own_membership(unit, before.organization_id) != before.owner_id:
         raise Forbidden(_NOT_OWNER)
     if before.archived_at is not None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any
 
 from pydantic import Field
 from sqlalchemy import Select, bindparam, func, select
@@ -13,24 +12,16 @@ from sqlalchemy import Select, bindparam, func, select
 from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import RISK_LEVELS, RiskLevel
 from normata.core.schema.paging import PastQuery
-from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
-from normata.identity.model import Organization
 from normata.records.assurance import Risk
-
-Moment = Literal["inherent", "residual", "target"]
-MOMENTS: tuple[Moment, ...] = get_args(Moment)
-
-RATINGS = range(1, 6)
-# The usual level of a cell is the highest one whose product of probability and impact it reaches.
-_LEAST: dict[RiskLevel, int] = {"LOW": 1, "MEDIUM": 5, "HIGH": 10, "CRITICAL": 15}
+from normata.risks.levels import RATINGS, Levels, State, levels_of
 
 
 class RiskMatrixQuery(PastQuery):
     """The query of the risk matrix."""
 
     of: Annotated[
-        Moment,
+        State,
         Field(
             description="The ratings: before treatment (`inherent`), as it is now, or as it shall become (`target`)."
         ),
@@ -49,37 +40,24 @@ class RiskCell(Wire):
 class RiskMatrix(Wire):
     """The open risks of an organization by probability and impact."""
 
-    of: Moment = Field(description="The ratings that are counted.")
+    of: State = Field(description="The ratings that are counted.")
     cells: list[RiskCell] = Field(description="All 25, by impact, then by probability.")
     levels: dict[RiskLevel, int] = Field(description="The number of risks of each level.")
     unrated: int = Field(description="The number of risks without a probability or an impact.")
     total: int = Field(description="The number of risks: all live ones that are not `CLOSED`.")
 
 
-def usual_levels() -> list[list[RiskLevel]]:
-    """The levels of an organization that has set none: a list for each impact."""
-    return [
-        [
-            max((level for level in RISK_LEVELS if _LEAST[level] <= impact * probability), key=RISK_LEVELS.index)
-            for probability in RATINGS
-        ]
-        for impact in RATINGS
-    ]
-
-
 def risk_matrix(transaction: Transaction, organization_id: str, query: RiskMatrixQuery) -> dict[str, Any]:
     """The members of :class:`RiskMatrix`, in two statements."""
     key = {"organization": organization_id}
-    levels = transaction.scalar(_LEVELS, key) or usual_levels()
+    levels = levels_of(transaction, organization_id)
     counts: Counter[tuple[int | None, int | None]] = Counter()
     for probability, impact, count in transaction.rows(_counts(query.of), key):
         counts[probability, impact] += count
     return matrix_of(query.of, levels, counts)
 
 
-def matrix_of(
-    of: Moment, levels: Sequence[Sequence[RiskLevel]], counts: Counter[tuple[int | None, int | None]]
-) -> dict[str, Any]:
+def matrix_of(of: State, levels: Levels, counts: Counter[tuple[int | None, int | None]]) -> dict[str, Any]:
     """The members of :class:`RiskMatrix`, from the number of risks of each probability and impact, null if unrated."""
     cells: list[dict[str, Any]] = [
         {
@@ -103,12 +81,11 @@ def matrix_of(
     }
 
 
-_ORGANIZATION, _RISK = sql_table(Organization), Risk.sql()
-_LEVELS = select(_ORGANIZATION.c.risk_levels).where(_ORGANIZATION.c.id == bindparam("organization"))
+_RISK = Risk.sql()
 
 
 @cache
-def _counts(of: Moment) -> Select[Any]:
+def _counts(of: State) -> Select[Any]:
     probability, impact = _RISK.c[f"{of}_probability"], _RISK.c[f"{of}_impact"]
     return (
         select(probability, impact, func.count())

@@ -11,7 +11,7 @@ from normata.console.app.records import details
 from normata.console.filters import words
 from normata.console.texts import counted, text
 from normata.records.assurance import Risk
-from normata.risks.matrix import MOMENTS, RATINGS
+from normata.risks.levels import RATINGS, STATES
 
 _USUAL = "residual"
 _TONES = {"LOW": "full", "MEDIUM": "partial", "HIGH": "none", "CRITICAL": "none"}
@@ -20,7 +20,7 @@ _TONES = {"LOW": "full", "MEDIUM": "partial", "HIGH": "none", "CRITICAL": "none"
 async def show_matrix(page_request: OrganizationRequest) -> Response:
     """How many open risks have each probability and impact: before treatment, after it, or as planned."""
     of = page_request.query.get("of", _USUAL)
-    matrix = await page_request.ask_one(ApiQuery("getRiskMatrix", {"of": of if of in MOMENTS else _USUAL}))
+    matrix = await page_request.ask_one(ApiQuery("getRiskMatrix", {"of": of if of in STATES else _USUAL}))
     cells = {(cell["probability"], cell["impact"]): cell for cell in matrix["cells"]}
     levels = [(level, count) for level, count in reversed(matrix["levels"].items())]
     about = ", ".join(f"{count} {words(level).lower()}" for level, count in levels)
@@ -39,7 +39,7 @@ async def show_matrix(page_request: OrganizationRequest) -> Response:
         levels=[(level, _TONES[level], count) for level, count in levels],
         picture=picture,
         ratings=RATINGS,
-        moments=[(text(f"vendor.{one}"), page_request.link(of=one), one == matrix["of"]) for one in MOMENTS],
+        moments=[(text(f"vendor.{one}"), page_request.link(of=one), one == matrix["of"]) for one in STATES],
     )
 
 
