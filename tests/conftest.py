@@ -23,7 +23,7 @@ from normata.settings import Settings
 from tests import memory, prepared, world
 from tests.client import TestClient
 from tests.databases import build, change, settings_for
-from tests.files.rows import fill
+from tests.files.rows import fill, store_at
 from tests.listing import Listing
 from tests.pooled import Kept, opened, to_lend
 from tests.postgres import Server, running_server, server_with_trigrams
@@ -77,7 +77,7 @@ def event_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def file_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of files of all tests, with those of the world."""
     folder = tmp_path_factory.mktemp("files") / "store"
-    fill(folder, world.ALPHA, world.BETA)
+    fill(store_at(f"file://{folder}"), world.ALPHA, world.BETA)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NORMATA_FILES_URL", f"file://{folder}")
         yield folder

@@ -15,7 +15,17 @@ LONGEST = 400  # lines of a file; a longer one has more than one reason to chang
 # The packages, from the ground up: each may import those that stand before it. What a part of the core knows is
 # narrower: `CORE_MAY_IMPORT`.
 ORDER = (
-    *("version", "__init__", "core", "errors", "environment", "settings", "core.log_lines", "core.log"),
+    *(
+        "version",
+        "__init__",
+        "core",
+        "errors",
+        "environment",
+        "setting_values",
+        "settings",
+        "core.log_lines",
+        "core.log",
+    ),
     *("core.db", "core.schema", "core.changes", "core.documents", "core.http"),
     "demo",
     *("identity", "identity.sessions", "identity.tokens", "identity.sign_in", "identity.invitations"),

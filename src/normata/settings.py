@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
 from normata.environment import Environment
+from normata.setting_values import FilesAddress, Hosts, MailServer, Networks, PublicAddress, Sender
 
 
 class Settings(BaseSettings):
@@ -75,12 +74,12 @@ class Settings(BaseSettings):
     )
     port: int = Field(default=8000, ge=1, le=65535, description="The port that `normata serve` listens on.")
     workers: int = Field(default=1, ge=1, le=128, description="The number of processes that `normata serve` runs.")
-    public_url: str = Field(
+    public_url: PublicAddress = Field(
         default="http://localhost:8000",
         description="The address at which people reach the service, such as `https://normata.example.org`. Links begin"
         " with it. People can sign in only if it is `https`, or `http` on this machine (`localhost`).",
     )
-    allowed_hosts: str = Field(
+    allowed_hosts: Hosts = Field(
         default="",
         description="The hosts that requests may name in `Host`, separated by commas and without ports; others are"
         " answered 400. `/livez`, `/readyz` and `/metrics` take any. Empty: every host is allowed.",
@@ -104,11 +103,19 @@ class Settings(BaseSettings):
         description="The maximum size of a request body in bytes, unless the operation accepts a larger one. A larger"
         " one is answered with 413.",
     )
-    files_url: str = Field(
+    files_url: FilesAddress = Field(
         default="",
-        description="Where uploaded files are: a folder, as `file:///var/lib/normata/files`. It is created if it does"
-        " not exist. Empty: next to the SQLite file (`normata.db.files`), else `normata.files` in the working"
-        " directory.",
+        description="Where uploaded files are: a folder, as `file:///var/lib/normata/files`, which is created if it"
+        " does not exist, or a bucket of an object store that speaks S3, as `s3://bucket/prefix`. A bucket requires the"
+        " extra `s3`, and is configured by the variables `AWS_*`. Empty: next to the SQLite file (`normata.db.files`),"
+        " else `normata.files` in the working directory.",
+    )
+    files_timeout: float = Field(
+        default=10.0,
+        gt=0,
+        le=300,
+        description="Seconds that a request to the object store may take before an upload or a download is answered"
+        " with 503.",
     )
     max_file_bytes: int = Field(
         default=104_857_600,
@@ -185,12 +192,12 @@ class Settings(BaseSettings):
         " simultaneous requests from one client behind a trusted proxy. The newest connections beyond that are"
         " closed. 0 means no limit.",
     )
-    smtp_url: str = Field(
+    smtp_url: MailServer = Field(
         default="",
         description="The mail server: `smtp://user:password@host:587` (encrypted if it offers STARTTLS) or"
         " `smtps://user:password@host:465`. Empty: no mail is sent.",
     )
-    mail_from: str = Field(
+    mail_from: Sender = Field(
         default="normata@localhost",
         description="The sender of mail: an address, or `Name <address>`.",
     )
@@ -204,7 +211,7 @@ class Settings(BaseSettings):
         description="Whether to read the root path from `X-Forwarded-Prefix`. Use this only behind a proxy that sets"
         " or removes the header.",
     )
-    trusted_proxies: str = Field(
+    trusted_proxies: Networks = Field(
         default="",
         description="The addresses or networks of proxies, separated by commas, that send the client's address in"
         " `X-Forwarded-For`. Empty for none.",
@@ -296,61 +303,6 @@ class Settings(BaseSettings):
         " variables `OTEL_*`. Requires the extra `otel`.",
     )
 
-    @field_validator("smtp_url")
-    @classmethod
-    def _is_mail_server(cls, value: str) -> str:
-        parts = _parts(value)
-        if value and (re.search(r"\s", value) or parts is None or parts.scheme not in ("smtp", "smtps")):
-            raise ValueError("must be an address like smtps://user:password@mail.example.org:465")
-        return value
-
-    @field_validator("mail_from")
-    @classmethod
-    def _is_sender(cls, value: str) -> str:
-        address = r"[^@\s<>,;:\"()]+@[^@\s<>,;:\"()]+"
-        if not re.fullmatch(rf'{address}|("[^"\r\n]*"|[^<>,;"\r\n]*)<{address}>', value):
-            raise ValueError("must be an address, or Name <address>")
-        return value
-
-    @field_validator("trusted_proxies")
-    @classmethod
-    def _are_networks(cls, value: str) -> str:
-        networks = [one.strip() for one in value.split(",")] if value else []
-        for one in networks:
-            try:
-                ip_network(one)
-            except ValueError:
-                raise ValueError(
-                    f"has {one!r}, which is no address or network like 10.0.0.7, 10.0.0.0/24 or ::1"
-                ) from None
-        return ",".join(networks)
-
-    @field_validator("files_url")
-    @classmethod
-    def _is_folder(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if value and (parts.scheme != "file" or parts.netloc or not parts.path.strip("/") or "%" in value):
-            raise ValueError("must be a folder like file:///var/lib/normata/files")
-        return value
-
-    @field_validator("allowed_hosts")
-    @classmethod
-    def _are_hosts(cls, value: str) -> str:
-        hosts = [one.strip().lower() for one in value.split(",")] if value else []
-        for one in hosts:
-            if not re.fullmatch(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]", one):
-                raise ValueError(f"has {one!r}, which is no host like normata.example.org, 10.0.0.7 or [::1]")
-        return ",".join(hosts)
-
-    @field_validator("public_url")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        parts = _parts(value)
-        is_plain = parts is not None and not (parts.username or parts.password or parts.query or parts.fragment)
-        if parts is None or parts.scheme not in ("http", "https") or not is_plain or "\\" in value:
-            raise ValueError("must be an address like https://normata.example.org, without user, query and fragment")
-        return value.rstrip("/")
-
     @property
     def has_public_url(self) -> bool:
         """Whether ``public_url`` is set."""
@@ -365,21 +317,17 @@ class Settings(BaseSettings):
 
     @property
     def files_folder(self) -> Path:
-        """The folder of uploaded files: ``files_url``, or its default."""
+        """The folder of uploaded files, unless they are in a bucket: ``files_url``, or its default."""
         return Path(urlsplit(self.files_url).path) if self.files_url else self._beside_database("files")
+
+    @property
+    def files_bucket(self) -> tuple[str, str] | None:
+        """The bucket of uploaded files and the prefix of their names there, null if they are in a folder."""
+        parts = urlsplit(self.files_url)
+        return (parts.netloc, parts.path.strip("/")) if parts.scheme == "s3" else None
 
     def _beside_database(self, ending: str) -> Path:
         """A path next to the SQLite file, or in the working directory."""
         backend, _, path = self.database_url.partition(":///")
         is_file = backend.startswith("sqlite") and path
         return Path(f"{path.partition('?')[0]}.{ending}" if is_file else f"normata.{ending}")
-
-
-def _parts(url: str) -> SplitResult | None:
-    """The parts of a URL with a host and, if it names a port, a valid one; else null."""
-    try:
-        parts = urlsplit(url)
-        is_whole = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return None
-    return parts if is_whole else None

@@ -13,6 +13,9 @@ import typer.main
 
 from normata.cli import main as cli
 from tests.cli.commands import Done, Run
+from tests.files import bucket_server
+
+object_store_server, bucket_url = bucket_server.object_store_server, bucket_server.bucket_url
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import Run, bundle_file, failed
-from tests.files.rows import FILE_CONTENT, file_row, fill
+from tests.files.rows import FILE_CONTENT, everything, file_row, fill, store_at
 from tests.world import ALPHA, BETA
 
 HASH = sha256(FILE_CONTENT).hexdigest()
@@ -22,7 +22,7 @@ def path(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NORMATA_DATABASE_URL", sqlite_url)
     monkeypatch.delenv("NORMATA_FILES_URL")
     path = Path(sqlite_url.removeprefix("sqlite:///"))
-    fill(Path(f"{path}.files"), ALPHA, BETA)
+    fill(store_at(f"file://{path}.files"), ALPHA, BETA)
     return path
 
 
@@ -84,6 +84,30 @@ def test_everything_is_dumped_and_loaded(
     monkeypatch.setenv("NORMATA_DATABASE_URL", "sqlite:///other.db")
     assert normata("load", "all.json", "--files", "bytes").code == 0
     assert contents(folder / "other.db.files") == [FILE_CONTENT] * 2
+
+
+def test_all_of_that_with_a_bucket(
+    normata: Run, path: Path, folder: Path, bucket_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del path
+    monkeypatch.setenv("NORMATA_FILES_URL", bucket_url)
+    store = store_at(bucket_url)
+    fill(store, ALPHA, BETA)
+    (folder / "large").write_bytes(bytes(12_000_000))
+    assert normata("evidence", "add", "large", "--organization", "beta").code == 0
+    whole = everything(store)
+    assert len(whole) == 3
+    assert normata("check").code == 0
+    assert normata("backup", "make", "backup.db").code == 0
+    assert sum(map(len, contents(folder / "backup.db.files"))) == 12_000_000 + 2 * len(FILE_CONTENT)
+    assert normata("dump", "beta", "--output", "beta.json", "--files", "bytes").code == 0
+    for one in list(store.stored()):
+        store.remove(one.place)
+    assert f"of {store.address} cannot be read (Object at location" in normata("check").err
+    assert normata("load", "beta.json", "--files", "bytes").code == 0
+    assert normata("backup", "restore", "backup.db", "--force").code == 0
+    assert everything(store) == whole
+    assert normata("check").code == 0
 
 
 def test_a_row_without_its_organization_is_refused(normata: Run, path: Path, folder: Path) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from io import BytesIO
-from pathlib import Path
 
 import pytest
 
@@ -22,12 +20,12 @@ from normata.files.checking import file_faults
 from normata.files.expiry import UNATTACHED_FILES, cleaning
 from normata.files.folder_store import FolderStore
 from normata.files.model import File
-from normata.files.store import Place, folder_of
+from normata.files.store import FileStore, Place, folder_of
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored
-from tests.files.rows import fill
+from tests.files.rows import FILE_CONTENT, fill, in_both_stores
 from tests.served import Served, served
 from tests.world import ALPHA, BETA
 
@@ -35,17 +33,10 @@ LATER = format_timestamp(datetime.now(UTC) + timedelta(hours=25))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> FolderStore:
-    """A store of its own, with the files of the world."""
-    folder = tmp_path / "store"
-    fill(folder, ALPHA, BETA)
-    return FolderStore(folder)
-
-
-@pytest.fixture
-def service(database_url: str, store: FolderStore) -> Iterator[Served]:
-    """The application over a fresh copy of the test world."""
-    with served(database_url, files_url=f"file://{store.root}") as opened:
+def service(database_url: str, store: FileStore, store_url: str) -> Iterator[Served]:
+    """The application over a fresh copy of the test world, with its files in a store of their own."""
+    fill(store, ALPHA, BETA)
+    with served(database_url, files_url=store_url) as opened:
         yield opened
 
 
@@ -75,12 +66,13 @@ def ids(service: Served) -> set[str]:
     return {row["id"] for row in stored.rows(service.database, File)}
 
 
-def faults(service: Served, store: FolderStore, moment: float | None = None) -> list[str]:
+def faults(service: Served, store: FileStore, moment: float | None = None) -> list[str]:
     at = time.time() if moment is None else moment
     return service.database.read_now(lambda transaction: list(file_faults(transaction, store, at)))
 
 
-def test_what_no_record_has_had_goes_after_a_day(service: Served, store: FolderStore) -> None:
+@in_both_stores
+def test_what_no_record_has_had_goes_after_a_day(service: Served, store: FileStore) -> None:
     attached, loose = upload(service, b"one"), upload(service, b"two")
     body = {"organizationId": ALPHA, "name": "Proof", "fileIds": [attached]}
     record = service.client.post("/evidence/", json=body, headers=service.bearer("editor")).json()
@@ -99,11 +91,12 @@ def test_what_no_record_has_had_goes_after_a_day(service: Served, store: FolderS
     assert faults(service, store, time.time() + 90_000) == []
 
 
-def test_bytes_without_a_row_are_named_and_go(service: Served, store: FolderStore) -> None:
+def test_bytes_without_a_row_are_named_and_go(service: Served, store: FileStore) -> None:
     """As after a process was killed between the two; those of organizations of another database stay."""
     mine, foreign = Place(folder_of(ALPHA), "a" * 64 + "-1"), Place("f" * 32, "b" * 64 + "-1")
     for place in (mine, foreign):
         store.put(place, BytesIO(b"lost"))
+    assert isinstance(store, FolderStore)
     arriving = store.root / ".arriving" / "half"
     arriving.write_bytes(b"ha")
     do_due(service, cleaning(store), now())
@@ -111,7 +104,7 @@ def test_bytes_without_a_row_are_named_and_go(service: Served, store: FolderStor
     assert store.has(mine)
     assert arriving.exists()
     assert {fault.split(",")[0] for fault in faults(service, store, time.time() + 4_000)} == {
-        f"{store.root} has {place.folder}/{place.name}" for place in (mine, foreign)
+        f"{store.address} has {place.folder}/{place.name}" for place in (mine, foreign)
     }
     service.sql("DELETE FROM job")
     do_due(service, cleaning(store), LATER)
@@ -119,14 +112,13 @@ def test_bytes_without_a_row_are_named_and_go(service: Served, store: FolderStor
     assert len(list(store.stored())) == 3
 
 
-def test_what_is_missing_or_changed_is_named(service: Served, store: FolderStore) -> None:
+@in_both_stores
+def test_what_is_missing_or_changed_is_named(service: Served, store: FileStore) -> None:
     assert faults(service, store) == []
-    paths = sorted(path for path in store.root.rglob("*-*") if path.is_file())
-    paths[0].unlink()
-    content = paths[1].read_bytes()
-    paths[1].write_bytes(content[:-1] + b"!")
+    first, second = store.stored()
+    store.remove(first.place)
+    store.put(second.place, BytesIO(FILE_CONTENT[:-1] + b"!"))
     found = faults(service, store)
     assert sorted("is missing" in fault for fault in found) == [False, True]
     assert sorted("was changed" in fault for fault in found) == [False, True]
-    os.utime(paths[1])
     assert all("file-of-org-" in fault for fault in found)

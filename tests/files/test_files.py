@@ -12,8 +12,9 @@ from httpx2 import Response
 
 from normata.files.folder_store import FolderStore
 from normata.files.model import File
-from normata.files.store import place_of
+from normata.files.store import FileStore, place_of
 from tests import stored
+from tests.files.rows import everything, in_both_stores
 from tests.served import Served, refused, served
 from tests.world import ALPHA, BETA
 
@@ -22,15 +23,9 @@ HASH = sha256(CONTENT).hexdigest()
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The folder of the store."""
-    return tmp_path / "store"
-
-
-@pytest.fixture
-def service(database_url: str, folder: Path) -> Iterator[Served]:
+def service(database_url: str, store_url: str) -> Iterator[Served]:
     """The application over a fresh copy of the test world, with files of its own."""
-    with served(database_url, files_url=f"file://{folder}", max_file_bytes=4_000_000, files_quota=9_000_000) as opened:
+    with served(database_url, files_url=store_url, max_file_bytes=4_000_000, files_quota=9_000_000) as opened:
         yield opened
 
 
@@ -59,17 +54,13 @@ def evidence(ask: Ask, *file_ids: str, user: str = "editor") -> Response:
     return ask(user, "POST", "/evidence/", json=body)
 
 
-def kept(folder: Path) -> list[Path]:
-    """All files in the store, those that were never complete as well."""
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
 def rows(service: Served) -> list[dict[str, Any]]:
     """The files in the database, but for those of the world."""
     return [row for row in stored.rows(service.database, File) if not row["id"].startswith("file-of-")]
 
 
-def test_a_file_is_uploaded_attached_and_read(service: Served, ask: Ask, folder: Path) -> None:
+@in_both_stores
+def test_a_file_is_uploaded_attached_and_read(service: Served, ask: Ask, store: FileStore) -> None:
     made = upload(ask, name="Prüfung 1.pdf", headers={"Content-Type": "application/pdf"})
     assert made.status_code == 201, made.text
     known = made.json()
@@ -80,9 +71,11 @@ def test_a_file_is_uploaded_attached_and_read(service: Served, ask: Ask, folder:
         "size": len(CONTENT),
         "sha256": HASH,
     }
-    (path,) = kept(folder)
-    assert sha256(path.read_bytes()).hexdigest() == HASH
-    assert path.name.startswith(HASH)
+    (name,) = everything(store)
+    assert name.startswith(HASH)
+    (one,) = store.stored()
+    with store.open(one.place) as file:
+        assert file.read() == CONTENT
     where = f"/files/{known['id']}/"
     assert made.headers["location"] == where
     # Nobody else sees it until a record has it, and another organization never does.
@@ -114,6 +107,7 @@ def test_a_file_is_uploaded_attached_and_read(service: Served, ask: Ask, folder:
     assert f'"sha256":"{HASH}"' in event["body"]
 
 
+@in_both_stores
 @pytest.mark.parametrize(
     ("range_", "status", "part"),
     [
@@ -168,6 +162,7 @@ def test_conditions_of_a_part(service_with_file: tuple[Ask, str]) -> None:
     assert status(If_Match='"other"') == 412
 
 
+@in_both_stores
 def test_an_empty_file(ask: Ask) -> None:
     made = upload(ask, b"").json()
     assert (made["size"], made["sha256"], made["mediaType"]) == (0, sha256().hexdigest(), "application/octet-stream")
@@ -179,9 +174,9 @@ def test_an_empty_file(ask: Ask) -> None:
 @pytest.mark.parametrize(
     "name", ["../a", "a/b", "a\\b", "..", ".", " ", "a\0", "a\r\nb", "\u202etxt.exe", "x" * 256, ""]
 )
-def test_names_are_no_paths(name: str, ask: Ask, folder: Path) -> None:
+def test_names_are_no_paths(name: str, ask: Ask, store: FileStore) -> None:
     assert upload(ask, name=name).status_code == 400
-    assert kept(folder) == []
+    assert everything(store) == []
 
 
 def test_a_browser_runs_nothing_of_a_file(ask: Ask) -> None:
@@ -196,16 +191,17 @@ def test_a_browser_runs_nothing_of_a_file(ask: Ask) -> None:
         )
 
 
-def test_who_may_not_upload_is_refused_before_the_body(ask: Ask, folder: Path) -> None:
+def test_who_may_not_upload_is_refused_before_the_body(ask: Ask, store: FileStore) -> None:
     """Also if it is too large, so nothing of it was read."""
     large = {"params": {"name": "a", "organizationId": ALPHA}, "content": bytes(4_000_001)}
     refused(ask("viewer", "POST", "/files/", **large), 403, "forbidden")
     refused(ask("foreigner", "POST", "/files/", **large), 404, "not_found")
     refused(ask("editor", "POST", "/files/", **large), 413, "too_large")
-    assert kept(folder) == []
+    assert everything(store) == []
 
 
-def test_limits(service: Served, ask: Ask, folder: Path) -> None:
+@in_both_stores
+def test_limits(service: Served, ask: Ask, store: FileStore) -> None:
     refused(upload(ask, bytes(4_000_001)), 413, "too_large")
 
     def parts() -> Iterator[bytes]:
@@ -214,31 +210,33 @@ def test_limits(service: Served, ask: Ask, folder: Path) -> None:
 
     refused(ask("editor", "POST", "/files/", params={"name": "a"}, content=parts()), 413, "too_large")
     assert [upload(ask, bytes(4_000_000)).status_code for _ in range(3)] == [201, 201, 409]
-    assert len(kept(folder)) == len(rows(service)) == 2
+    assert len(everything(store)) == len(rows(service)) == 2
     refused(upload(ask, iter([bytes(2_000_000)])), 409, "quota_exceeded")  # type: ignore[arg-type]
-    assert len(kept(folder)) == 2
+    assert len(everything(store)) == 2
     assert upload(ask, bytes(4_000_000), user="foreigner").status_code == 201
 
 
-def test_a_dry_run_stores_nothing(service: Served, ask: Ask, folder: Path) -> None:
+@in_both_stores
+def test_a_dry_run_stores_nothing(service: Served, ask: Ask, store: FileStore) -> None:
     answer = ask("editor", "POST", "/files/", params={"name": "a.bin", "dryRun": "true"}, content=CONTENT).json()
     assert answer["answer"]["sha256"] == HASH
-    assert (kept(folder), rows(service)) == ([], [])
+    assert (everything(store), rows(service)) == ([], [])
 
 
-def test_the_same_key_gets_the_same_file(service: Served, ask: Ask, folder: Path) -> None:
+@in_both_stores
+def test_the_same_key_gets_the_same_file(service: Served, ask: Ask, store: FileStore) -> None:
     """And the bytes that were sent again take no room, which no quota would count."""
     key = {"Idempotency-Key": "one"}
     first, second = (upload(ask, headers=key).json() for _ in range(2))
     assert first == second
     assert len(rows(service)) == 1
     refused(upload(ask, CONTENT[1:], headers=key), 422, "key_reused")
-    assert [path.name[:64] for path in kept(folder)] == [HASH]
+    assert [name[:64] for name in everything(store)] == [HASH]
     assert ask("editor", "GET", f"/files/{first['id']}/content/").content == CONTENT
 
 
 def test_a_store_that_fails_stores_nothing(
-    service: Served, ask: Ask, folder: Path, monkeypatch: pytest.MonkeyPatch
+    service: Served, ask: Ask, store: FileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -246,10 +244,10 @@ def test_a_store_that_fails_stores_nothing(
     with monkeypatch.context() as patch:
         patch.setattr("normata.files.folder_store._FolderArrival.keep_now", full)
         assert "The files cannot be stored" in refused(upload(ask), 503, "unavailable")["detail"]
-    assert (kept(folder), rows(service)) == ([], [])
+    assert (everything(store), rows(service)) == ([], [])
     made = upload(ask).json()
-    (path,) = kept(folder)
-    path.unlink()
+    (one,) = store.stored()
+    store.remove(one.place)
     refused(ask("editor", "GET", f"/files/{made['id']}/content/"), 503, "unavailable")
 
 

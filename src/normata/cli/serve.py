@@ -43,11 +43,13 @@ def serve(
 
     from normata.core.http.server import require_free_address, run
     from normata.core.http.telemetry import require_possible
+    from normata.files.opening import open_store
     from normata.identity.openid.configuration import single_sign_on
 
     settings = settings_with(host=host, port=port, workers=workers, database_url=database)
     require_possible(settings)
     single_sign_on(settings)
+    open_store(settings)
     require_free_address(settings.host, settings.port)
     run(settings, prepare=partial(_prepare, settings), announce=partial(_announce, settings))
 
@@ -113,11 +115,13 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
     from normata.core.http.telemetry import require_possible
     from normata.events.keys import Signer
     from normata.events.marks import Marks
+    from normata.files.opening import open_store
     from normata.identity.openid.configuration import single_sign_on
 
     settings = settings_with(host=host, port=port, workers=1, database_url=database)
     require_possible(settings)
     single_sign_on(settings)
+    open_store(settings)
     require_free_address(settings.host, settings.port)
     with opened(settings.database_url, create=True, migrate=True) as demonstrated:
         if not demonstrated.read_now(content.is_loaded):
