@@ -30,6 +30,16 @@ class ApiQuery(NamedTuple):
     id: str = ""
 
 
+class Following(NamedTuple):
+    """A change that follows another one in the same transaction: both are made, or neither.
+
+    ``body`` makes its body from the answers of those before it.
+    """
+
+    operation: str
+    body: Callable[[Sequence[Any]], Mapping[str, Any]]
+
+
 class Upload(NamedTuple):
     """A body that is not JSON of a model: its media type, which the operation must accept, and its bytes."""
 

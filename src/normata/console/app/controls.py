@@ -70,6 +70,7 @@ _VIEWS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "lifted": {"isIndirectlyCovered": ["true"]},
     "stale": {"isStale": ["true"]},
 }
+ADDITIONS = ("tasks", "auditItems", "evidence", "policies", "risks")  # the kinds of what is added to a control
 _ORDER = ("sortColumn", "sortDirection", "page", "cursor", "limit")
 _MAX_HISTORY = 20
 _NOTHING_OPEN: list[Any] = [{"coverage": {}}, {}, {"items": []}, {"items": [], "total": 0}]
@@ -319,6 +320,7 @@ async def control_page(
         is_again=again is not None,
         assessed_at=again.get("assessed_at") if again is not None else control["coverage"]["updatedAt"] or "",
         can_assess=page_request.may("editor"),
+        additions=ADDITIONS,
     )
 
 

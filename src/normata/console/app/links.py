@@ -187,18 +187,21 @@ async def _form_page(page_request: OrganizationRequest, form: Fields, refusal: R
 
 
 def _wanted(form: Fields) -> dict[str, Any]:
-    """The link that a form makes. Without a relation it is the first that makes sense between the kinds."""
-    here = {"kind": form.get("kind"), "id": form.get("id")}
+    """The link that a form makes."""
     other_kind, _, other_id = form.get("other").partition(":")
-    option = form.get("relation")
-    if not option:
-        best = suggestions(here["kind"], other_kind)[0]
-        option = _option(best.relation, is_back=best.is_reversed)
-    ends = [here, {"kind": other_kind, "id": other_id}]
-    start, end = reversed(ends) if option.endswith(_BACK) else ends
+    link = link_between((form.get("kind"), form.get("id")), (other_kind, other_id), form.get("relation"))
     note = form.get("note").strip()
-    link = {"from": start, "to": end, "relation": option.removesuffix(_BACK)}
     return {**link, **({"note": note} if note else {})}
+
+
+def link_between(here: tuple[str, str], other: tuple[str, str], option: str = "") -> dict[str, Any]:
+    """A link of two things, by their kinds and ids. Without an option it is the first that makes sense between them."""
+    if not option:
+        best = suggestions(here[0], other[0])[0]
+        option = _option(best.relation, is_back=best.is_reversed)
+    ends = [{"kind": kind, "id": row_id} for kind, row_id in (here, other)]
+    start, end = reversed(ends) if option.endswith(_BACK) else ends
+    return {"from": start, "to": end, "relation": option.removesuffix(_BACK)}
 
 
 def _written(link: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from normata.errors import InsufficientRole, NotFound
 from normata.identity.sessions.sessions import SignedInMembership, Visitor
 
 NOTES = frozenset(
-    {"done", "undo", "restored", "assessed", "changed", "unlinked", "many", "proof"}
+    {"done", "undo", "restored", "assessed", "changed", "unlinked", "added", "many", "proof"}
 )  # of what was just done
 _OF_ONE_DAY = frozenset({PARAMETER, "page", "cursor", "open", "selected"})  # what an address has of one day alone
 

@@ -49,6 +49,14 @@ def unlinked_notice(page_request: OrganizationRequest, link: str) -> Query:
     return {"unlinked": link, "proof": proof_of(page_request, "unlinked", [link])}
 
 
+def added_notice(
+    page_request: OrganizationRequest, control_id: str, kind: str, link_id: str, record_id: str = ""
+) -> Query:
+    """The parameters of the note after something of a kind was linked to a control; ``record_id`` if it is new."""
+    added = "\t".join([control_id, kind, link_id, record_id])
+    return {"added": added, "proof": proof_of(page_request, "added", [added])}
+
+
 def note_of(page_request: OrganizationRequest) -> UndoNote | None:
     """The note that the address has, if a page of this session put it there; null for none."""
     count, done = page_request.query.get("many", ""), page_request.query.get("done", "")
@@ -63,4 +71,9 @@ def note_of(page_request: OrganizationRequest) -> UndoNote | None:
     unlinked = page_request.query.get("unlinked", "")
     if unlinked and is_proved(page_request, "unlinked", [unlinked]):
         return UndoNote(text("app.done.unlinked"), ("links",), ("unlinked", unlinked))
+    added = page_request.query.get("added", "")
+    if added and is_proved(page_request, "added", [added]):
+        control_id, kind, link_id, record_id = added.split("\t")
+        words = text(f"control.{'added' if record_id else 'attached'}.{kind}")
+        return UndoNote(words, ("controls", control_id, "add", kind), ("added", f"{link_id}\t{record_id}"))
     return None

@@ -22,6 +22,7 @@ from normata.console.app.api_calls import (
     ApiQuery,
     Fields,
     FilledFrom,
+    Following,
     Outcome,
     Query,
     Refusal,
@@ -42,6 +43,7 @@ from normata.console.return_path import safe_path
 from normata.console.texts import text
 from normata.core.changes.idempotency import Answer, KeyedRequest
 from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.security import together
 from normata.core.db.transaction import TenantScope
 from normata.core.db.types import now
 from normata.core.http.body_stream import Arriving
@@ -172,19 +174,23 @@ class OrganizationRequest(MemberRequest):
         upload: Upload | None = None,
         dry_run: bool = False,
         checks_only: bool = False,
+        then: Sequence[Following] = (),
     ) -> Outcome:
         """Make a change with an operation. Raises the errors that correcting the form would not help against.
 
         ``if_match`` is the entity tag that the form was filled with; ``filled_from`` is the same for an operation that
         does not support it. With a ``key`` the change is made once, however often the form is sent. ``upload`` is the
         body of an operation that takes other bodies than JSON. With ``dry_run`` the change is rolled back; with
-        ``checks_only`` only the input is checked.
+        ``checks_only`` only the input is checked. What comes ``then`` is made in the same transaction, and the answer
+        is a list of them all.
         """
         operation = self.console.operations[operation_id]
         assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
         try:
             if filled_from is not None:
                 operation = self._unless_changed(operation, filled_from)
+            if then:
+                operation = self._followed(operation, then)
             request, sent = self._change_request(operation, row_id, body, query or {})
             if checks_only:  # the form has faults already, so no transaction has to look for more
                 return Outcome(None)
@@ -229,6 +235,21 @@ class OrganizationRequest(MemberRequest):
             return operation.work(unit, request)
 
         return replace(operation, work=work)
+
+    def _followed(self, operation: ChangeOperation, then: Sequence[Following]) -> ChangeOperation:
+        """The operation with what follows it. Its answer is a list of the answers."""
+        steps = [self.console.operations[one.operation] for one in then]
+        changes = [step for step in steps if isinstance(step, ChangeOperation)]
+
+        def work(unit: UnitOfWork, request: Request) -> list[Any]:
+            answers = [operation.present(operation.work(unit, request))]
+            for one, step in zip(then, changes, strict=True):
+                following, _ = self._change_request(step, "", one.body(answers), {})
+                answers.append(step.present(step.work(unit, following)))
+            return answers
+
+        writes = together(operation.writes, *(step.writes for step in changes))
+        return replace(operation, work=work, present=lambda answers: answers, writes=writes, found=None)
 
     async def preview(self, operation_id: str, api_queries: Sequence[ApiQuery], *, body: Mapping[str, Any]) -> Outcome:
         """What a change would answer, what ``api_queries`` would answer after it, and its effects; from a dry run.

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from normata.console.app import (
     assessing,
     conflicts,
+    control_additions,
     controls,
     due,
     events,
@@ -64,6 +65,13 @@ PAGES: tuple[Page, ...] = (
     Page("controls/{id}/coverage/", post=assessing.assess_one, shows_again=True),
     Page("controls/{id}/confirm/", post=assessing.confirm, role="editor"),
     Page("controls/{id}/set-aside/", post=conflicts.set_aside, role="editor"),
+    Page(
+        "controls/{id}/add/{kind}/",
+        get=control_additions.show,
+        post=control_additions.add,
+        role="editor",
+        shows_again=True,
+    ),
     Page("find/", get=search.find),
     Page("frameworks/", get=frameworks.show_list),
     Page("frameworks/{id}/", get=frameworks.show_one),

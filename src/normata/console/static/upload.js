@@ -1,9 +1,12 @@
-// Files are sent as soon as they are chosen or dropped, and one sees how far that has come. Without it, a button sends them.
+// Files are sent as soon as they are chosen or dropped, or along with their form, and one sees how far that has come. Without
+// it, a button sends them.
 for (const input of document.querySelectorAll("[data-upload]")) {
   const { form } = input;
   const status = form.querySelector("[role=status]");
   const bar = status.querySelector("progress");
-  input.addEventListener("change", () => input.files.length && form.requestSubmit());
+  if (input.dataset.upload !== "along") {
+    input.addEventListener("change", () => input.files.length && form.requestSubmit());
+  }
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const request = new XMLHttpRequest();

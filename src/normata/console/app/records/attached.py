@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
 
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from normata.console.app.api_calls import ApiQuery, Outcome, Refusal, tag_of
+from normata.console.app.api_calls import ApiQuery, Fields, Outcome, Refusal, tag_of
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.details import show_one
 from normata.console.app.records.kinds import Kind, changing, getting, kind_of
@@ -37,12 +38,13 @@ async def change_files(page_request: OrganizationRequest) -> Response:
     if field is None:
         raise NotFound
     place = page_request.path("records", kind.path, record_id) + "#files"
-    if page_request.context.headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data"):
-        outcome, attached = await _upload(page_request)
+    if has_files(page_request):
+        uploaded = await upload(page_request)
+        outcome, attached = uploaded.outcome, uploaded.ids
         done = "files_attached"
         detached = ""
     else:
-        outcome, attached = Outcome(None), []
+        outcome, attached = Outcome(None), ()
         done = "file_detached"
         detached = (await page_request.fields()).get("detach")
     if outcome.refusal is None and not (attached or detached):
@@ -55,24 +57,40 @@ async def change_files(page_request: OrganizationRequest) -> Response:
     return page_request.go(place, done)
 
 
-async def _upload(page_request: OrganizationRequest) -> tuple[Outcome, list[str]]:
-    """Upload the files of the form: the outcome of the last one, and the ids of those that are there."""
+def has_files(page_request: OrganizationRequest) -> bool:
+    """Whether the form was sent as one that may have files."""
+    return page_request.context.headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data")
+
+
+class Uploaded(NamedTuple):
+    """What a form with files has brought: the outcome of the last file, the ids and names of those that are stored.
+
+    ``fields`` are its other fields.
+    """
+
+    outcome: Outcome
+    ids: Sequence[str]
+    names: Sequence[str]
+    fields: Fields
+
+
+async def upload(page_request: OrganizationRequest) -> Uploaded:
+    """Upload the files of a form. What no record has goes after a day. Raises InvalidRequest."""
     page_request.context.body_limit = page_request.console.settings.max_file_bytes + _ROOM
-    made: list[str] = []
+    outcome, ids, names = Outcome(None), list[str](), list[str]()
     try:
         # The parser writes what is large to a temporary file.
         async with page_request.request.form(max_files=MAX_FILES, max_fields=MAX_FILES) as form:
+            fields = Fields([(name, value) for name, value in form.multi_items() if isinstance(value, str)])
             for sent in form.getlist("file"):
-                if isinstance(sent, UploadFile) and sent.filename:
-                    name = sent.filename.replace("\\", "/").rpartition("/")[2]
+                if isinstance(sent, UploadFile) and sent.filename and outcome.refusal is None:
+                    names.append(sent.filename.replace("\\", "/").rpartition("/")[2])
                     body = Arriving(sent.content_type or "", sent.size, _pieces(sent))
-                    outcome = await page_request.upload("uploadFile", {"name": name}, body)
-                    if outcome.refusal is not None:
-                        return outcome, made
-                    made.append(outcome.answer["id"])
+                    outcome = await page_request.upload("uploadFile", {"name": names[-1]}, body)
+                    ids += [] if outcome.refusal else [outcome.answer["id"]]
     except (HTTPException, ClientDisconnect):
         raise InvalidRequest(text("problem.form")) from None
-    return Outcome(None), made
+    return Uploaded(outcome, ids, names, fields)
 
 
 async def _pieces(sent: UploadFile) -> AsyncIterator[bytes]:

@@ -36,14 +36,14 @@ _MAX_FORM = 3 * MAX_DOCUMENT_BYTES
 async def show_new(page_request: OrganizationRequest) -> Response:
     """Show the form of a new record. Parameters of the address fill fields in: ``?policyId=…``."""
     kind = kind_of(page_request)
-    entries = [_new_entry(field, page_request.query.get(field.name)) for field in form_fields(kind)]
+    entries = [new_entry(field, page_request.query.get(field.name)) for field in form_fields(kind)]
     return await _page(page_request, kind, entries, Started(key=page_request.new_key(), zone=zone_name()))
 
 
 async def make(page_request: OrganizationRequest) -> Response:
     """Create a record, once, however often the form is sent."""
     kind, form = kind_of(page_request), await sent_form(page_request)
-    entries = [typed_entry(field, form) or _new_entry(field, "") for field in form_fields(kind)]
+    entries = [typed_entry(field, form) or new_entry(field, "") for field in form_fields(kind)]
     zone = form.get("zone")
     started = Started(key=form.get("key") or page_request.new_key(), zone=zone)
     if asks_to_find(form):
@@ -167,7 +167,8 @@ def asks_to_find(form: Fields) -> bool:
     return step == "find" or (step == "enter" and is_new)
 
 
-def _new_entry(field: Field, entered: str | None) -> Entry:
+def new_entry(field: Field, entered: str | None) -> Entry:
+    """The entry of a field in the form of a new record: its default, unless something was entered."""
     value: Any = field.default if entered is None else entered
     if field.sort == "flag":
         value = entered == "true" if entered is not None else bool(field.default)

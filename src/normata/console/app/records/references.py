@@ -144,6 +144,12 @@ async def choices_of(
     }
 
 
+async def choice_of(page_request: OrganizationRequest, kind: str, find: str = "") -> Choice:
+    """The rows of a kind to choose from: the first of those that ``find`` finds."""
+    answer = await page_request.ask_one(ApiQuery("listNames", {"kind": kind, "search": find, "limit": str(_MOST)}))
+    return Choice([called(kind, item) for item in answer["items"]], answer["total"], find, kind)
+
+
 def _choice(field: Field, answer: Mapping[str, Any], chosen: Called | None, find: str) -> Choice:
     options = [called(field.target, item) for item in answer["items"]]
     if chosen is not None and all(option.id != chosen.id for option in options):
