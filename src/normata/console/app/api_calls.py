@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+from normata.core.changes.idempotency import Answer
 from normata.core.http.negotiation import entity_tag
+from normata.core.http.operation import ChangeOperation
 from normata.core.http.problems import error_type_of, problem
+from normata.core.http.request import Request
 from normata.core.schema.wire import encode
 from normata.errors import SlugTaken
 
@@ -147,3 +150,8 @@ class Fields(NamedTuple):
 def tag_of(answer: Any) -> str:
     """The entity tag of an operation's answer, which a form sends back as ``If-Match``."""
     return entity_tag(encode(answer), "identity").decode()
+
+
+def plain_answer(operation: ChangeOperation, _request: Request, content: Any) -> Answer:
+    """The answer of a change as pages use it: its content, without headers."""
+    return Answer(operation.success, {}, content)

@@ -66,9 +66,9 @@ async def add(page_request: OrganizationRequest) -> Response:
     values = {**entered.values, **await _values(page_request, kind, control_id, entered.values, uploaded)}
     refusal = uploaded.outcome.refusal if uploaded else None
     if refusal is None:
-        linking = Following("createLinks", lambda answers: {"links": [_link(control_id, kind, answers[0]["id"])]})
+        created = Following("createLinks", lambda answers: {"links": [_link(control_id, kind, answers[0]["id"])]})
         outcome = await page_request.change(
-            making(kind), body=values, key=started.key, checks_only=bool(entered.faults), then=(linking,)
+            making(kind), body=values, key=started.key, checks_only=bool(entered.faults), then=(created,)
         )
         refusal = with_faults(outcome.refusal, entered.faults)
     if refusal is not None:

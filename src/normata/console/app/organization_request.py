@@ -30,6 +30,7 @@ from normata.console.app.api_calls import (
     Upload,
     address_of,
     pairs_of,
+    plain_answer,
     tag_of,
 )
 from normata.console.app.member_request import NOTES, MemberRequest
@@ -41,7 +42,7 @@ from normata.console.page_request import Console
 from normata.console.pages import HEADERS
 from normata.console.return_path import safe_path
 from normata.console.texts import text
-from normata.core.changes.idempotency import Answer, KeyedRequest
+from normata.core.changes.idempotency import KeyedRequest
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.security import together
 from normata.core.db.transaction import TenantScope
@@ -184,8 +185,7 @@ class OrganizationRequest(MemberRequest):
         ``checks_only`` only the input is checked. What comes ``then`` is made in the same transaction, and the answer
         is a list of them all.
         """
-        operation = self.console.operations[operation_id]
-        assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
+        operation = self._operation(operation_id)
         try:
             if filled_from is not None:
                 operation = self._unless_changed(operation, filled_from)
@@ -200,7 +200,7 @@ class OrganizationRequest(MemberRequest):
                 request = replace(request, if_match=if_match.encode())
             keyed = self._keyed(operation, row_id, sent, key) if key and operation.takes_key and not dry_run else None
             request = replace(request, dry_run=dry_run)
-            answer = await change(operation, self.console.services, request, _plain_answer, key=keyed)
+            answer = await change(operation, self.console.services, request, plain_answer, key=keyed)
         except Exception as error:
             refusal = Refusal.of(error, whole="" if upload is None else "file")
             if refusal is None:
@@ -211,12 +211,11 @@ class OrganizationRequest(MemberRequest):
 
     async def upload(self, operation_id: str, query: Query, body: Arriving) -> Outcome:
         """Make a change with a body that arrives. Raises what :meth:`change` raises."""
-        operation = self.console.operations[operation_id]
-        assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
+        operation = self._operation(operation_id)
         try:
             request, _ = self._change_request(operation, "", None, query)
             async with received(operation, self.console.services, request, body) as whole:
-                answer = await change(operation, self.console.services, whole, _plain_answer)
+                answer = await change(operation, self.console.services, whole, plain_answer)
         except Exception as error:
             refusal = Refusal.of(error, whole="file")
             if refusal is None:
@@ -224,6 +223,11 @@ class OrganizationRequest(MemberRequest):
             self.context.problem = refusal.code
             return Outcome(None, refusal)
         return Outcome(answer.content)
+
+    def _operation(self, operation_id: str) -> ChangeOperation:
+        operation = self.console.operations[operation_id]
+        assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
+        return operation
 
     def _unless_changed(self, operation: ChangeOperation, filled_from: FilledFrom) -> ChangeOperation:
         """The operation with a check that the form is up to date. It runs in the transaction of the change."""
@@ -238,8 +242,7 @@ class OrganizationRequest(MemberRequest):
 
     def _followed(self, operation: ChangeOperation, then: Sequence[Following]) -> ChangeOperation:
         """The operation with what follows it. Its answer is a list of the answers."""
-        steps = [self.console.operations[one.operation] for one in then]
-        changes = [step for step in steps if isinstance(step, ChangeOperation)]
+        changes = [self._operation(one.operation) for one in then]
 
         def work(unit: UnitOfWork, request: Request) -> list[Any]:
             answers = [operation.present(operation.work(unit, request))]
@@ -256,8 +259,7 @@ class OrganizationRequest(MemberRequest):
 
         Raises what :meth:`change` raises.
         """
-        operation = self.console.operations[operation_id]
-        assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
+        operation = self._operation(operation_id)
         requests = self._requests(api_queries)
 
         def look(unit: UnitOfWork, answer: Any) -> tuple[Any, list[Any]]:
@@ -396,7 +398,3 @@ class OrganizationRequest(MemberRequest):
         pairs = [(name, value) for name, value in parse_qsl(query) if name not in NOTES]
         path += f"?{urlencode(pairs)}" if pairs else ""
         return self.go(f"{path}#{quote(fragment)}" if fragment else path, done, notice)
-
-
-def _plain_answer(operation: ChangeOperation, _request: Request, content: Any) -> Answer:
-    return Answer(operation.success, {}, content)
