@@ -50,6 +50,7 @@ from normata.events.keys import Signer
 from normata.events.sealer import Sealer
 from normata.files.expiry import cleaning
 from normata.files.opening import open_store
+from normata.files.scanner import Scanner
 from normata.identity.last_use import LastUse, SessionUse
 from normata.identity.mail import Mailer
 from normata.identity.operators import require_operator
@@ -103,7 +104,7 @@ def create_app(settings: Settings | None = None) -> Service:
     signer = Signer(settings.event_key_file)
     token_use, session_use = LastUse(database), SessionUse(database)
     sealer = Sealer(database, signer, metrics.sealing_failed)
-    store = open_store(settings)
+    store, scanner = open_store(settings), Scanner(settings.scanner, settings.scanner_timeout)
     mailer = Mailer(settings.smtp_url, settings.mail_from, metrics.mailed)
     processes = _read_processes(settings, metrics)
     if tracing is not None:
@@ -126,7 +127,7 @@ def create_app(settings: Settings | None = None) -> Service:
         long_reads=long_reads,
         reads=Reads(database, long_reads, processes, settings.read_timeout, settings.long_read_process_after),
         processes=processes,
-        means=Means(settings, signer, token_use, session_use, mailer, store),
+        means=Means(settings, signer, token_use, session_use, mailer, store, scanner),
     )
 
     for one in FORGOTTEN:

@@ -141,6 +141,13 @@ class QuotaExceeded(DomainError):
     message = "The organization has no room for the file: its files would be larger together than the service allows."
 
 
+class MalwareFound(DomainError):
+    """The malware scanner found something in the file. Nothing was stored."""
+
+    def __init__(self, signature: str) -> None:
+        super().__init__(f"The malware scanner found {signature} in the file. Nothing was stored.")
+
+
 class FilesErased(DomainError):
     """Its files were erased with a person whom they named; their hashes and events remain."""
 
@@ -240,7 +247,8 @@ class BadSetting(CommandError):
 
 # Why the database is not available: no server answers, no server is confirmed as the primary, too many requests wait,
 # another transaction holds the lock, a statement or a read takes too long, the process that read has died, the disk is
-# full, the service is stopping, the schema has another version, or files cannot be stored or read.
+# full, the service is stopping, the schema has another version, files cannot be stored or read, or the scanner of files
+# does not answer.
 UnavailableReason = Literal[
     "unreachable",
     "unconfirmed",
@@ -252,6 +260,7 @@ UnavailableReason = Literal[
     "ending",
     "schema",
     "storage",
+    "scanner",
 ]
 
 

@@ -45,6 +45,14 @@ def _store(value: str) -> str:
     return value
 
 
+def _scanner(value: str) -> str:
+    parts = _parts(value)
+    is_host = parts is not None and parts.scheme == "tcp" and parts.port and value == f"tcp://{parts.netloc}"
+    if value and not (is_host and "@" not in value) and not re.fullmatch(r"unix:/[^\s\0]+", value):
+        raise ValueError("must be an address like tcp://127.0.0.1:3310 or unix:/run/clamav/clamd.ctl")
+    return value
+
+
 def _hosts(value: str) -> str:
     hosts = [one.strip().lower() for one in value.split(",")] if value else []
     for one in hosts:
@@ -75,5 +83,6 @@ MailServer = Annotated[str, AfterValidator(_mail_server)]
 Sender = Annotated[str, AfterValidator(_sender)]
 Networks = Annotated[str, AfterValidator(_networks)]
 FilesAddress = Annotated[str, AfterValidator(_store)]
+ScannerAddress = Annotated[str, AfterValidator(_scanner)]
 Hosts = Annotated[str, AfterValidator(_hosts)]
 PublicAddress = Annotated[str, AfterValidator(_address)]

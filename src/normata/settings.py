@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from typing_extensions import override
 
 from normata.environment import Environment
-from normata.setting_values import FilesAddress, Hosts, MailServer, Networks, PublicAddress, Sender
+from normata.setting_values import FilesAddress, Hosts, MailServer, Networks, PublicAddress, ScannerAddress, Sender
 
 
 class Settings(BaseSettings):
@@ -116,6 +116,18 @@ class Settings(BaseSettings):
         le=300,
         description="Seconds that a request to the object store may take before an upload or a download is answered"
         " with 503.",
+    )
+    scanner: ScannerAddress = Field(
+        default="",
+        description="The malware scanner that sees every file before it is stored: clamd, at `tcp://host:port` or"
+        " `unix:/path`. A file in which it finds something is answered with 422. Empty: none.",
+    )
+    scanner_timeout: float = Field(
+        default=60.0,
+        gt=0,
+        le=3_600,
+        description="Seconds that the scanner may take to accept a part of a file, or to answer after the last one,"
+        " before the upload is answered with 503.",
     )
     max_file_bytes: int = Field(
         default=104_857_600,

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from normata.files.model import File
 from normata.files.store import FileStore
 from tests import stored
 from tests.files.bucket_server import point_at
+from tests.files.listening import listening
 from tests.files.rows import FILE_CONTENT, everything, fill
 from tests.served import Served, refused, served
 from tests.world import ALPHA
@@ -33,7 +33,6 @@ class Line:
     def __init__(self, address: str) -> None:
         self.state = "up"
         self.has_waiting = threading.Event()
-        self.address = ""
         self._target = urlsplit(address)
 
     async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -57,40 +56,13 @@ class Line:
             writer.close()
 
 
-@contextmanager
-def line_to(address: str) -> Iterator[Line]:
-    """A line to a server."""
-    line, loop = Line(address), asyncio.new_event_loop()
-
-    async def listen() -> asyncio.Server:
-        server = await asyncio.start_server(line.connect, "127.0.0.1", 0)
-        line.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        return server
-
-    server = loop.run_until_complete(listen())
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield line
-
-    async def end() -> None:
-        server.close()
-        rest = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
-
-    asyncio.run_coroutine_threadsafe(end(), loop).result()
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
-
-
 @pytest.fixture
 def line(object_store_server: str, store: FileStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     """The line to the store, which has the files of the world. The test's own store has another."""
     fill(store, ALPHA)
-    with line_to(object_store_server) as line:
-        point_at(line.address, monkeypatch)
+    line = Line(object_store_server)
+    with listening(line.connect) as port:
+        point_at(f"http://127.0.0.1:{port}", monkeypatch)
         yield line
 
 

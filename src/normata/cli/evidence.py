@@ -10,7 +10,7 @@ import typer
 from normata.cli.shared import DatabaseOption, FilesArgument, Group, change, echo, fail, opened, progress, settings_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
     from normata.bundle.loading import Progress
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from normata.core.db.transaction import Transaction
     from normata.files.files import Upload
     from normata.files.store import FileStore
+    from normata.settings import Settings
 
 _PIECE = 2**20  # bytes that are hashed at a time
 
@@ -77,7 +78,7 @@ def add(
 
         target.read_now(controls)  # what is mistyped is said before large files are copied
         with progress() as report_progress:
-            found = [_stored(path, organization_id, store, settings.max_file_bytes, report_progress) for path in files]
+            found = [_stored(path, organization_id, store, settings, report_progress) for path in files]
 
         def work(unit: UnitOfWork) -> Any:
             for path, one in zip(files, found, strict=True):
@@ -100,15 +101,20 @@ def add(
         echo(f"{one.sha256}  {path}")
 
 
-def _stored(path: Path, organization_id: str, store: FileStore, limit: int, report_progress: Progress) -> Upload:
-    """A file, once its bytes are in the store."""
+def _stored(
+    path: Path, organization_id: str, store: FileStore, settings: Settings, report_progress: Progress
+) -> Upload:
+    """A file, once its bytes are scanned and in the store."""
     import mimetypes
     from hashlib import sha256
 
     from normata.core.schema.table import new_id
+    from normata.errors import MalwareFound
     from normata.files.files import Upload
+    from normata.files.scanner import Scanner
     from normata.files.store import place_of
 
+    limit = settings.max_file_bytes
     try:
         with path.open("rb") as file:
             size = path.stat().st_size
@@ -116,13 +122,20 @@ def _stored(path: Path, organization_id: str, store: FileStore, limit: int, repo
                 fail(f"{path} is larger than NORMATA_MAX_FILE_BYTES, {limit:,} bytes")
             digest = sha256()
             reading = _Reading(file, lambda done: report_progress(f"Hashing {path.name}", done, size))
-            while piece := reading.read(_PIECE):
-                digest.update(piece)
+
+            def hashed() -> Iterator[bytes]:
+                while piece := reading.read(_PIECE):
+                    digest.update(piece)
+                    yield piece
+
+            Scanner(settings.scanner, settings.scanner_timeout).scan_now(hashed())
             media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
             upload = Upload(new_id(), media_type, file.tell(), digest.hexdigest())
             file.seek(0)
             storing = _Reading(file, lambda done: report_progress(f"Storing {path.name}", done, size))
             store.put(place_of(organization_id, upload.id, upload.sha256), cast("BinaryIO", storing))
+    except MalwareFound as error:
+        fail(f"{path}: {error}")
     except OSError as error:
         fail(f"{path} cannot be read or stored: {error.strerror or error}")
     return upload

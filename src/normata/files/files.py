@@ -24,6 +24,7 @@ from normata.core.log import logger
 from normata.core.schema.table import new_id, sql_table
 from normata.errors import DomainError, NotFound, QuotaExceeded, Unavailable
 from normata.files.model import MEDIA_TYPE, File
+from normata.files.scanner import Scanner
 from normata.files.store import FileStore, Place, place_of
 from normata.identity.organization_lookup import reached
 from normata.settings import Settings
@@ -61,18 +62,21 @@ async def receive(request: Request, arriving: Arriving, organization_id: str) ->
 
     What is refused then is removed, and so is a repetition, whose answer names the first file: or they would take room
     that no quota counts. Where it is not known whether the row was written, the bytes stay; without a row they are
-    removed after a day. In a dry run they are only counted. Raises Unavailable if they cannot be stored.
+    removed after a day. In a dry run they are only counted. Raises MalwareFound, and Unavailable if they cannot be
+    stored or scanned.
     """
     store = request.means[FileStore]
     place: Place | None = None
     digest, size = sha256(), 0
     with storing():
-        async with store.arrival() as arrival:
+        async with request.means[Scanner].scan() as scan, store.arrival() as arrival:
             async for part in _joined(arriving.parts):
                 digest.update(part)
                 size += len(part)
+                await scan.write(part)
                 if not request.dry_run:
                     await arrival.write(part)
+            await scan.finish()
             media_type = arriving.media_type if re.fullmatch(MEDIA_TYPE, arriving.media_type) else _UNKNOWN_TYPE
             upload = Upload(new_id(), media_type, size, digest.hexdigest())
             if not request.dry_run:

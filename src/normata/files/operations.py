@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from normata.core.http.body_stream import BodyStream
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.schema.paging import OrganizationQuery
-from normata.errors import QuotaExceeded
+from normata.errors import MalwareFound, QuotaExceeded
 from normata.files import files
 from normata.files.model import File, FileName
 from normata.settings import Settings
@@ -65,7 +65,8 @@ OPERATIONS: tuple[Operation, ...] = (
 Stores the body, of any media type, as a file of the organization. Its `Content-Type` is kept, and nothing is concluded
 from it. Name the file in the `fileIds` of evidence: a file that no record has had goes after a day, one that a record
 has had stays. The SHA-256 is that of the bytes, and part of the event. More bytes than the service allows for a file
-are answered 413, more than it allows for an organization 409 `quota_exceeded`. With 503 nothing was stored.""",
+are answered 413, more than it allows for an organization 409 `quota_exceeded`. If the service has a malware
+scanner, what it refuses is answered 422 `malware_found`. With 503 nothing was stored.""",
         query=UploadQuery,
         body_stream=BodyStream(
             limit=lambda means: means[Settings].max_file_bytes, admit=files.admit, receive=files.receive
@@ -73,7 +74,7 @@ are answered 413, more than it allows for an organization 409 `quota_exceeded`. 
         work=files.create,
         present=present,
         writes=files.UPLOAD_WRITES,
-        errors=(QuotaExceeded,),
+        errors=(QuotaExceeded, MalwareFound),
         creates=True,
         answer=FileDescription,
         answer_description="The file.",

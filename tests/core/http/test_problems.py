@@ -14,6 +14,7 @@ from normata.records.assurance import Risk
 from normata.records.kinds import IntegrationCheck, Label
 from tests.core.http.samples import JSON
 from tests.listing import LISTS
+from tests.files.clamd import MARKER, clamd
 from tests.served import Served, served
 from tests.world import ALPHA, change_id, record_id
 
@@ -96,6 +97,13 @@ def upload_beyond_the_quota(service: Served) -> Response:
     with served(service.url, files_quota=1) as other:
         query = {"organizationId": ALPHA, "name": "a"}
         return other.client.post("/files/", params=query, content=b"a", headers=other.bearer("editor"))
+
+
+def malware(service: Served) -> Response:
+    """The answer to an upload in which the scanner finds something."""
+    with clamd() as scanner, served(service.url, scanner=scanner.address) as other:
+        query = {"organizationId": ALPHA, "name": "a"}
+        return other.client.post("/files/", params=query, content=MARKER, headers=other.bearer("editor"))
 
 
 def past_the_end_of_a_file(service: Served) -> Response:
@@ -219,6 +227,7 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
         ),
     ),
     "quota exceeded": (409, "quota_exceeded", upload_beyond_the_quota),
+    "malware found": (422, "malware_found", malware),
     "none of the bytes": (416, "range_not_satisfiable", past_the_end_of_a_file),
     "has responsibilities": (
         409,

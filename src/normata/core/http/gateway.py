@@ -46,7 +46,11 @@ _WATCHED = frozenset({"/livez", "/livez/", "/readyz", "/readyz/", "/metrics", "/
 _CLIENT_GONE = 499  # for the log and the metrics; it is no status of HTTP, and nobody gets it
 _TOO_SLOW = "The answer took longer than this service allows. Ask for less, such as a smaller page, or retry later."
 # Details of reasons that are none of the database's.
-_NOT_THE_DATABASE = {"slow": _TOO_SLOW, "storage": "The files cannot be stored or read right now. Retry soon."}
+_NOT_THE_DATABASE = {
+    "slow": _TOO_SLOW,
+    "storage": "The files cannot be stored or read right now. Retry soon.",
+    "scanner": "The file cannot be checked for malware right now. Retry soon.",
+}
 _TOO_MANY = "This address has sent too many requests for now; wait as Retry-After says."
 _TOO_MANY_AT_A_TIME = "This address has too many requests at a time; wait as Retry-After says."
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}", re.ASCII)
@@ -207,7 +211,7 @@ class Gateway:
         if error_type_of(error) is not None:
             return _problem(scope, error)
         if isinstance(error, Unavailable):
-            if error.reason != "storage":  # which is logged where it is found
+            if error.reason not in ("storage", "scanner"):  # which are logged where it is found
                 with suppress(OSError, ValueError):
                     request_id = context_of(scope).request_id
                     self._log.warning("database_unavailable", request_id=request_id, reason=str(error))

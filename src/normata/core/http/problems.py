@@ -237,6 +237,7 @@ ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     TooLarge: ErrorType(413, "too_large", "The body is too large"),
     UnsupportedMediaType: ErrorType(415, "unsupported_media_type", "Unsupported media type"),
     RangeNotSatisfiable: ErrorType(416, "range_not_satisfiable", "The range is not satisfiable"),
+    errors.MalwareFound: ErrorType(422, "malware_found", "Malware was found"),
     errors.KeyReused: ErrorType(422, "key_reused", "The key was used for another request"),
     TooManyRequests: ErrorType(429, "too_many_requests", "Too many requests"),
     InternalError: ErrorType(500, "internal", "Internal error"),
