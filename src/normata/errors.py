@@ -144,7 +144,7 @@ class QuotaExceeded(DomainError):
 class MalwareFound(DomainError):
     """The malware scanner found something in the file. Nothing was stored."""
 
-    def __init__(self, signature: str) -> None:
+    def __init__(self, signature: str = "Eicar-Test-Signature") -> None:
         super().__init__(f"The malware scanner found {signature} in the file. Nothing was stored.")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from normata.errors import MalwareFound
+from normata.errors import MalwareFound, Unavailable
 from normata.files.model import File
 from normata.files.scanner import Scanner
 from normata.files.store import FileStore
@@ -70,12 +70,12 @@ def test_without_an_answer_nothing_is_stored(service: Served, store: FileStore, 
     assert upload(service, CLEAN).status_code == 201
 
 
-def test_a_file_that_is_too_large_for_it_is_not_stored(
-    service: Served, store: FileStore, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_too_large_for_it_is_not_stored(service: Served, store: FileStore, scanner: Clamd) -> None:
     refused(upload(service, bytes(LIMIT + 2_000_000)), 503, "unavailable")
     assert (rows(service), everything(store)) == (0, [])
-    assert "StreamMaxLength" in (log := capfd.readouterr().err) or "INSTREAM size limit exceeded. ERROR" in log
+    with pytest.raises(Unavailable) as caught:
+        Scanner(scanner.address, 5).scan_now([bytes(LIMIT + 1)])
+    assert str(caught.value.__cause__) == "the scanner answered 'INSTREAM size limit exceeded. ERROR'"
 
 
 def test_a_scanner_that_is_not_there(sqlite_url: str, store_url: str, store: FileStore, tmp_path: Path) -> None:

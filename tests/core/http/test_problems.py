@@ -13,8 +13,8 @@ from normata.core.http.problems import ERROR_TYPES, Problem, RequestTimeout, pro
 from normata.records.assurance import Risk
 from normata.records.kinds import IntegrationCheck, Label
 from tests.core.http.samples import JSON
-from tests.listing import LISTS
 from tests.files.clamd import MARKER, clamd
+from tests.listing import LISTS
 from tests.served import Served, served
 from tests.world import ALPHA, change_id, record_id
 
