@@ -94,7 +94,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
             ),
         ],
         **_catalogs(),
-        "savedViews": [view_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2)],
+        "savedViews": [view_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)],
         "soaVersions": [
             *version_rows(ALPHA, "fw-own", "member-owner"),
             *version_rows(BETA, "fw-foreign", RESPONSIBLE[BETA]),
@@ -102,7 +102,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
         "files": [file_row(ALPHA), file_row(BETA)],
         "notifications": [_notification(number) for number in range(12)] + _other_notifications(),
         **{kind.path: _records(kind) for kind in Restorable.kinds},
-        "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2)],
+        "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)],
     }
 
 

@@ -12,10 +12,10 @@ from normata.core.db.security import Security
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.coverage import assessment_operations
 from normata.coverage import control_operations as controls
-from normata.coverage import explanation_operations as explanation
 from normata.events import operations as events
 from normata.events import record_undo, undo
 from normata.events.sealing import SEALING_WRITES
+from normata.evidence import explanation_operations as explanation
 from normata.files import operations as files
 from normata.frameworks import operations as frameworks
 from normata.history import operations as history

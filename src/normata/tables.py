@@ -9,6 +9,7 @@ from normata.coverage import upgrades as _upgrades
 from normata.events import model as _events
 from normata.files import model as _files
 from normata.frameworks import baseline_model as _baselines
+from normata.frameworks import evidence_model as _evidence
 from normata.frameworks import model as _frameworks
 from normata.frameworks import wording_model as _wordings
 from normata.history import model as _history
@@ -24,6 +25,18 @@ from normata.views import model as _views
 __all__ = ["Table"]
 
 _modules = (
-    *(_archiving, _baselines, _events, _files, _frameworks, _history, _idempotency, _identity, _jobs, _links),
+    *(
+        _archiving,
+        _baselines,
+        _events,
+        _evidence,
+        _files,
+        _frameworks,
+        _history,
+        _idempotency,
+        _identity,
+        _jobs,
+        _links,
+    ),
     *(_notifications, _records, _revisions, _short_ids, _sign_in, _soa_versions, _upgrades, _views, _wordings),
 )

@@ -10,11 +10,14 @@ from normata.core.changes.revisions import AdvanceRevisions
 from normata.core.changes.unit_of_work import Changes, Shown, Subscriber, UnitOfWork
 from normata.core.db.database import Database
 from normata.events.recording import RecordEvents
+from normata.evidence.following import FollowEvidence
 from normata.files.attaching import NoteAttached
 from normata.notifications.model import Notification
 from normata.notifications.subscriber import RULES, NotifyMembers
 
-SUBSCRIBERS: tuple[Subscriber, ...] = (RecordEvents(), NoteAttached(), NotifyMembers(RULES), AdvanceRevisions())
+SUBSCRIBERS: tuple[Subscriber, ...] = (
+    *(RecordEvents(), NoteAttached(), FollowEvidence(), NotifyMembers(RULES), AdvanceRevisions()),
+)
 
 
 def job_types() -> tuple[JobType, ...]:

@@ -115,7 +115,7 @@ OPTIONAL_ELSEWHERE = {
     },
     "controlCoverages": {
         "coverageStatus", "coverageGap", "isApplicable", "justification", "ownerId", "note", "reviewBy",
-        "assessedAt", "lapsedStatus", "lapsedAt",
+        "assessedAt", "lapsedStatus", "lapsedAt", "lapseReason",
     },
     "notifications": {"readAt"},
     "auditEvents": {"body"},

@@ -43,7 +43,7 @@ BOTH, WITHDRAWN = ((LOCKS, PIER), (LAMPS, STAIRS)), ((LAMPS, STAIRS),)
 _OF_EACH = ("full", "partial", "none", "excluded")  # the counts where several frameworks are told of
 _COUNTS = (*_OF_EACH, "conflicts", "stale")
 # What is today's in an answer of the past (the version is that of a framework), and what says when it was read.
-TODAYS = ("date", "lastSyncAt", "log", "updatedAt", "plannedBy", "version")
+TODAYS = ("date", "lastSyncAt", "log", "updatedAt", "plannedBy", "version", "recordedLater")
 
 
 class Day(NamedTuple):
@@ -134,6 +134,21 @@ class Year:
             time.sleep(0.05)
         raise AssertionError("no job has done it")
 
+    def support(self, control: str, **values: Any) -> tuple[str, str]:
+        """Link a new piece of evidence to a control; its id and that of the link."""
+        piece = self.make("/evidence/", {"name": f"About {control}", "type": "NOTE", **values})
+        ends = {"from": {"kind": "evidence", "id": piece}, "to": {"kind": "controls", "id": control}}
+        return piece, self.make("/links/", {"relation": "SUPPORTS", **ends})
+
+    def do(self, method: str, path: str) -> None:
+        """Send a request without a body or a query."""
+        response = self.service.client.request(method, path, headers=self.admin)
+        assert response.is_success, response.text
+
+    def make(self, path: str, body: dict[str, Any]) -> str:
+        """The id of what a request makes."""
+        return str(self.send("POST", path, {"organizationId": YEAR, **body})["id"])
+
     def copy(self) -> dict[str, Any]:
         """A dump, without the past."""
         written = io.StringIO()
@@ -146,6 +161,7 @@ class Year:
         """The story, day by day: what is done on each one. Each day differs from the one before."""
         yield from self._days_of_spring()
         yield from self._days_of_autumn()
+        yield from self._days_of_winter()
 
     def _days_of_spring(self) -> Iterator[str]:
         piers = [{"urn": one, "ref_id": one[-1], "name": f"Pier {one[-1]}", "assessable": True} for one in _PIERS]
@@ -216,6 +232,32 @@ class Year:
         (ropes,) = stored.rows(self.service.database, ControlCoverage, organization_id=YEAR, control_id=ROPES)
         self.send("POST", "/tasks/", task | {"controlCoverageId": ropes["id"]})
         yield "it is assessed again"
+
+    def _days_of_winter(self) -> Iterator[str]:
+        """With evidence that expires, is archived and is unlinked, where stale assessments are flagged, then lapse."""
+        for choice, status in (("FLAG", "FULL"), ("LAPSE", None)):
+            self.choose(choice)
+            self.assess(LAMPS, coverageStatus="NONE", coverageGap="Dark.", reviewBy=None)
+            self.assess(LAMPS, coverageStatus="FULL", coverageGap=None)
+            first, _ = self.support(LAMPS, collectedAt="2026-03-01")
+            _, second = self.support(LAMPS, validUntil="2031-01-01")
+            yield f"{choice}: a control has two pieces of evidence"
+            self.do("POST", f"/evidence/{first}/archive/")
+            yield f"{choice}: one of them is archived"
+            self.do("DELETE", f"/links/{second}/")
+            self.wait_for(LAMPS, status)
+            yield f"{choice}: the other one is unlinked"
+            soon = format_timestamp(datetime.now(UTC) + timedelta(milliseconds=300))
+            third, _ = self.support(LAMPS, validUntil=soon)
+            self.send("POST", f"/controls/{LAMPS}/coverage/confirm/", {"organizationId": YEAR})
+            while now() <= soon:
+                time.sleep(0.01)
+            self.wait_for(LAMPS, status)
+            yield f"{choice}: another one supports what was confirmed, and expires"
+            self.do("POST", f"/evidence/{first}/restore/")
+            yield f"{choice}: the first one is restored, which ends what is flagged, and no lapse"
+            for piece in (first, third):
+                self.do("POST", f"/evidence/{piece}/archive/")
 
 
 @pytest.mark.long

@@ -6,16 +6,17 @@ from typing import Any
 
 
 def link_row(organization_id: str, number: int, member: str = "member-owner") -> dict[str, Any]:
-    """One of an organization: a member who owns a finding, or a label that is related to an archived task."""
+    """One of an organization: a member owns a finding, a label is related to an archived task, evidence supports."""
     ends = [
         ("memberships", member, "auditItems", f"auditItems-live-{organization_id}"),
         ("labels", f"labels-live-{organization_id}", "tasks", f"tasks-archived-{organization_id}"),
+        ("evidence", f"evidence-live-{organization_id}", "controls", "sun.A.5"),
     ][number - 1]
     return {
         "id": f"link-{number}-{organization_id}",
         "organizationId": organization_id,
         **dict(zip(("fromKind", "fromId", "toKind", "toId"), ends, strict=True)),
-        "relation": ("OWNS", "RELATES")[number - 1],
+        "relation": ("OWNS", "RELATES", "SUPPORTS")[number - 1],
         "note": f"Link {number} of {organization_id}",
         "createdAt": "2026-01-02T03:04:05.678Z",
     }

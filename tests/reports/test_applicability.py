@@ -68,6 +68,7 @@ def test_an_entry_says_all_that_is_said_of_a_control(ask: Ask) -> None:
         "effectiveCoverageStatus": "PARTIAL",
         "isIndirectlyCovered": False,
         "stale": [],
+        "evidence": None,
         "coveredBy": [],
         "objections": [],
     }

@@ -48,6 +48,7 @@ def test_a_gap_says_what_is_stated_and_what_follows(ask: Ask) -> None:
         "coverageStatus": "PARTIAL",
         "coverageGap": "=HYPERLINK(1)",
         "stale": [],
+        "evidence": None,
         "effectiveCoverageStatus": "PARTIAL",
     }
 

@@ -24,7 +24,7 @@ from tests.world import ALPHA, EARLIER
 
 SCOPE = "Development and hosting of Größe & Co,\nin Gdańsk."
 TITLES = ["Identifier", "Name", "Framework", "Applicable", "Reasons", "Justification", "Implemented"]
-TITLES += ["Follows from matches", "Owner", "Note"]
+TITLES += ["Follows from matches", "Evidence", "Owner", "Note"]
 
 
 def task(number: int, control: str, deadline: str | None, status: str = "TODO", **more: Any) -> dict[str, Any]:

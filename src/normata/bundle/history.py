@@ -21,20 +21,25 @@ from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.history_triggers import FOREVER
 from normata.core.schema.table import Table, sql_table
 from normata.frameworks.baseline_model import Baseline
+from normata.frameworks.evidence_model import ControlEvidence
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, FrameworkAdoption, SetAsideMatch
 from normata.history.model import (
     AdoptionHistory,
     AssessmentHistory,
     BaselineControlHistory,
+    ControlEvidenceHistory,
     ControlHistory,
     EffectiveHistory,
+    EvidenceHistory,
     FrameworkHistory,
     HistoryStart,
+    LinkHistory,
     MatchHistory,
     RiskHistory,
     SetAsideHistory,
 )
-from normata.records.assurance import Risk
+from normata.links.model import Link
+from normata.records.assurance import Evidence, Risk
 
 _TABLE = "table"  # the member of a row that names its table
 
@@ -44,6 +49,9 @@ _OWN: Mapping[type[Table], type[Table]] = {
     AdoptionHistory: FrameworkAdoption,
     SetAsideHistory: SetAsideMatch,
     RiskHistory: Risk,
+    EvidenceHistory: Evidence,
+    LinkHistory: Link,
+    ControlEvidenceHistory: ControlEvidence,
 }
 _CATALOGS: tuple[type[Table], ...] = (FrameworkHistory, ControlHistory, MatchHistory, BaselineControlHistory)
 _OF_ORGANIZATIONS: tuple[type[Table], ...] = (HistoryStart, *_OWN)

@@ -24,6 +24,7 @@ from normata.events.keys import Signer
 from normata.events.model import AuditEvent
 from normata.events.seals import Known, Seals, end_of, owners, seals_of
 from normata.events.verified import Verified
+from normata.evidence.following import is_followed
 from normata.files.checking import file_faults
 from normata.files.opening import open_store
 from normata.frameworks.model import Control, Framework
@@ -212,6 +213,8 @@ def _coverage_faults(_database: Database, transaction: Transaction, organization
     for organization_id in organizations:
         if not is_current(transaction, organization_id):
             yield f"the stored coverage of organization {organization_id} does not follow from its assessments"
+        if not is_followed(transaction, organization_id):
+            yield f"the stored evidence of organization {organization_id} does not follow from its links"
         for moment in random_moments(transaction, organization_id):
             if not is_current(Past(transaction, organization_id, moment), organization_id):
                 yield f"the coverage of organization {organization_id} as of {moment} does not follow from what held"

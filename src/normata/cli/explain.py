@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from normata.cli.shared import DatabaseOption, opened
 from normata.core.log import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.tree import Tree
 
@@ -45,24 +45,28 @@ def explain(
     from rich.console import Console
 
     from normata.coverage.explain import explain as explain_coverage
+    from normata.evidence.pieces import explained_evidence
     from normata.frameworks.control_names import find_control
     from normata.identity.organization_lookup import find
 
     moment = moment_of(as_of)
 
-    def work(transaction: Transaction) -> Explanation:
+    def work(transaction: Transaction) -> tuple[Explanation, Mapping[str, Any]]:
         organization_id = find(transaction, organization)
         transaction = reading(transaction, organization_id, moment)
         control_id = find_control(transaction, organization_id, control, framework)
-        return explain_coverage(transaction, organization_id, control_id)
+        evidence = explained_evidence(transaction, organization_id, control_id)
+        return explain_coverage(transaction, organization_id, control_id), evidence
 
     with opened(database, create=False) as source:
-        explanation = source.read_now(work)
+        explanation, evidence = source.read_now(work)
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDEST, highlight=False)
-    console.print(_tree(explanation))
+    console.print(_tree(explanation, evidence))
 
 
-def _tree(found: Explanation) -> Tree:
+def _tree(found: Explanation, evidence: Mapping[str, Any]) -> Tree:
+    from normata.reports.sheets import STALE_WORDS
+
     indirect = ", indirectly" if found.is_indirectly_covered else ""
     tree = _branch(None, f"{_named(found.control)}: {found.effective_coverage_status}{indirect}")
     assessment = found.assessment
@@ -81,6 +85,9 @@ def _tree(found: Explanation) -> Tree:
         ):
             if text:
                 _branch(assessed, f"{label}: {text}")
+        for reason in assessment.stale:
+            _branch(assessed, f"stale since {reason['since'][:10]}: {STALE_WORDS[reason['reason']]}")
+    _add_evidence(tree, evidence)
     if found.excluded_by is not None:
         _branch(tree, _excluding(found.excluded_by))
     if found.outside_of_baseline is not None:
@@ -101,6 +108,25 @@ def _tree(found: Explanation) -> Tree:
     _add_effects(tree, found)
     _add_lifts(tree, found)
     return tree
+
+
+def _add_evidence(tree: Tree, evidence: Mapping[str, Any]) -> None:
+    """The pieces of evidence, each with its files and their hashes."""
+    from normata.coverage.supporting import evidence_words
+
+    for title, pieces in (
+        (f"evidence: {evidence_words(evidence)}", evidence["items"]),
+        ("evidence recorded later", evidence["recordedLater"]),
+    ):
+        if not pieces:
+            continue
+        branch = _branch(tree, title)
+        for one in pieces:
+            until = "" if one["validUntil"] is None else f" until {one['validUntil'][:10]}"
+            valid = f"valid{until}" if one["isValid"] else f"expired {one['validUntil'][:10]}"
+            below = _branch(branch, f"{one['name']} ({one['id']}): {valid}")
+            for file in one["files"]:
+                _branch(below, f"{file['sha256']}  {file['name']}")
 
 
 def _excluding(group: ExcludingGroup) -> str:

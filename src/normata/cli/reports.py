@@ -235,11 +235,11 @@ def _show(report: Mapping[str, Any]) -> None:
     echo(f"{framework['identifier']} {framework['name']}{baseline}, {report['organization']['name']}")
     echo(f"{counts['applicable']} controls apply ({covered}), {counts['notApplicable']} do not")
     if "gaps" in report:
-        _print_table(("Identifier", "Covered", "Mandatory", "Name", "Closed by"), map(_gap, report["gaps"]))
+        _print_table(("Identifier", "Covered", "Mandatory", "Evidence", "Name", "Closed by"), map(_gap, report["gaps"]))
     else:
         for line in _sections(report):
             echo(line)
-        titles = ("Identifier", "Applies", "Implemented", "Covered", "Name", "Objections")
+        titles = ("Identifier", "Applies", "Implemented", "Covered", "Evidence", "Name", "Objections")
         _print_table(titles, map(_entry, report["controls"]))
 
 
@@ -260,6 +260,8 @@ def _covered(counts: Mapping[str, Any]) -> str:
 
 
 def _gap(gap: Mapping[str, Any]) -> tuple[str, ...]:
+    from normata.coverage.supporting import evidence_words
+
     suggestions = [
         f"{one['control']['framework']['identifier']} {one['control']['identifier']}" for one in gap["suggestions"]
     ]
@@ -267,12 +269,14 @@ def _gap(gap: Mapping[str, Any]) -> tuple[str, ...]:
         gap["identifier"],
         gap["effectiveCoverageStatus"],
         "yes" if gap["isMandatory"] else "no",
+        evidence_words(gap["evidence"]) or "",
         gap["name"],
         ", ".join(suggestions),
     )
 
 
 def _entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    from normata.coverage.supporting import evidence_words
     from normata.reports.applicability_sheets import implemented
 
     return (
@@ -280,6 +284,7 @@ def _entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
         "yes" if entry["isApplicable"] else "no",
         implemented(entry) or "",
         entry["effectiveCoverageStatus"],
+        evidence_words(entry["evidence"]) or "",
         entry["name"],
         ", ".join(one.replace("_", " ").lower() for one in entry["objections"]),
     )

@@ -22,6 +22,7 @@ from normata.core.schema.wire import Input, Wire
 from normata.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_date, lock_coverage
 from normata.coverage.staleness import (
     ASSESSED_AT,
+    EVIDENCE_ENDS_AT,
     LAPSED_AT,
     LAPSED_STATUS,
     REVIEW_COLUMNS,
@@ -355,6 +356,7 @@ _ROWS = (
         _FRAMEWORK.c.slug.label("framework_slug"),
         _STATEMENT.c.id.label("assessment_id"),
         *(_STATEMENT.c[name] for name in (*ASSESSMENT_COLUMNS, *REVIEW_COLUMNS, "created_at", "updated_at")),
+        EVIDENCE_ENDS_AT.label("evidence_ends_at"),
         REWORDED_AT.label("reworded_at"),
         _EFFECTIVE.c.status.label("effective"),
         _EFFECTIVE.c.is_indirect,

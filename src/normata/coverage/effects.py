@@ -97,7 +97,8 @@ def _becomes_stale(change: Change, moment: str) -> bool:
 
 
 def _is_stale(row: Mapping[str, Any] | None, moment: str) -> bool:
-    columns = ("review_due_at", "assessed_at", "lapsed_at", "reworded_at")  # only imports change the last
+    # The last two follow from changes of other rows.
+    columns = ("review_due_at", "assessed_at", "lapsed_at", "lapse_reason", "evidence_ends_at", "reworded_at")
     return row is not None and bool(staleness(SimpleNamespace(**{name: row.get(name) for name in columns}), moment))
 
 

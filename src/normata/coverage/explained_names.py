@@ -13,7 +13,7 @@ from normata.coverage.assessments import ASSESSMENT_COLUMNS
 from normata.coverage.engine import Level
 from normata.coverage.explained import Assessment, ControlName, FrameworkName, Lift, Match, Premise, Step
 from normata.coverage.graph import Node, View
-from normata.coverage.staleness import REVIEW_COLUMNS, REWORDED_AT, staleness
+from normata.coverage.staleness import EVIDENCE_ENDS_AT, REVIEW_COLUMNS, REWORDED_AT, staleness
 from normata.frameworks.counting import match_counts
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
 
@@ -67,7 +67,8 @@ class Names:
         if row is None:
             return None
         values = row._asdict()
-        del values["review_due_at"], values["reworded_at"]
+        for name in ("review_due_at", "lapse_reason", "evidence_ends_at", "reworded_at"):
+            del values[name]
         return Assessment(**values, stale=staleness(row, self._transaction.time_of_reading()))
 
     def steps(self, view: View, proof: Sequence[proofs.ProofStep]) -> list[Step]:
@@ -140,5 +141,6 @@ _MATCHES = (
 _STATEMENTS = select(
     _STATEMENT.c.id,
     *(_STATEMENT.c[name] for name in (*ASSESSMENT_COLUMNS, *REVIEW_COLUMNS)),
+    EVIDENCE_ENDS_AT.label("evidence_ends_at"),
     REWORDED_AT.label("reworded_at"),
 ).where(_STATEMENT.c.organization_id == _ORGANIZATION, _STATEMENT.c.control_id == bindparam("control"))

@@ -26,6 +26,7 @@ from normata.core.schema.fields import (
     Timestamp,
 )
 from normata.core.schema.table import (
+    ADDED,
     CODED,
     Table,
     defaults_to,
@@ -308,8 +309,8 @@ class ControlCoverage(Table):
     when the assessment must be reviewed.
 
     ``assessed_at`` is when the status was last set or confirmed. If the assessment has lapsed, ``lapsed_status`` is the
-    status that no longer counts, ``lapsed_at`` the time since which it should not, and ``coverage_status`` is null.
-    ``review_due_at`` is the time at which ``review_by`` has passed.
+    status that no longer counts, ``lapsed_at`` the time since which it should not, ``lapse_reason`` why (null: a review
+    was missed), and ``coverage_status`` is null. ``review_due_at`` is the time at which ``review_by`` has passed.
     """
 
     __tablename__ = "control_coverage"
@@ -335,6 +336,7 @@ class ControlCoverage(Table):
     lapsed_at: Mapped[Timestamp | None]
 
     review_due_at: Mapped[Timestamp | None] = derived()
+    lapse_reason: Mapped[ShortName | None] = mapped_column(text(64), info=CODED | ADDED)
 
     __table_args__ = (
         UniqueConstraint("organization_id", "control_id"),
@@ -369,7 +371,7 @@ class ControlCoverage(Table):
     def derive(cls, row: dict[str, Any]) -> None:
         row["review_due_at"] = row["review_by"] and passes_at(row["review_by"])
         if row["coverage_status"] is not None:
-            row["lapsed_status"] = row["lapsed_at"] = None
+            row["lapsed_status"] = row["lapsed_at"] = row["lapse_reason"] = None
 
 
 class EffectiveCoverage(Table):

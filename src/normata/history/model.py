@@ -1,4 +1,7 @@
-"""The history of what coverage follows from (what organizations have said and adopted, and catalogs), and of risks."""
+"""The history of what coverage follows from (what organizations have said and adopted, and catalogs).
+
+Evidence and risks have one as well.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from normata.core.schema.history import history_of_changed_rows, history_of_ever
 from normata.core.schema.history_triggers import ON_POSTGRESQL, ON_SQLITE
 from normata.core.schema.table import CODED, Table, sql_table
 from normata.frameworks.baseline_model import BaselineControl
+from normata.frameworks.evidence_model import ControlEvidence
 from normata.frameworks.model import (
     Control,
     ControlCoverage,
@@ -20,7 +24,8 @@ from normata.frameworks.model import (
     SetAsideMatch,
 )
 from normata.identity.model import Organization
-from normata.records.assurance import Risk
+from normata.links.model import Link
+from normata.records.assurance import Evidence, Risk
 
 AssessmentHistory = history_of_every_row(ControlCoverage, "organization_id", "control_id")
 EffectiveHistory = history_of_every_row(EffectiveCoverage, "organization_id", "control_id")
@@ -29,6 +34,9 @@ AdoptionHistory = history_of_every_row(
 )
 SetAsideHistory = history_of_every_row(SetAsideMatch, "organization_id", "match_id")
 RiskHistory = history_of_every_row(Risk, "organization_id", "id")
+EvidenceHistory = history_of_every_row(Evidence, "organization_id", "id")
+LinkHistory = history_of_every_row(Link, "organization_id", "id", indexes=[("organization_id", "to_id")])
+ControlEvidenceHistory = history_of_every_row(ControlEvidence, "organization_id", "control_id")
 
 # Nobody has seen a framework that nobody had adopted, so what it lacked then need not be noted.
 _WAS_ADOPTED = (
@@ -93,6 +101,7 @@ sql_table(Organization).info["is_dated"] = True
 
 HISTORY_TABLES = (
     *(AssessmentHistory, EffectiveHistory, AdoptionHistory, SetAsideHistory, RiskHistory),
+    *(EvidenceHistory, LinkHistory, ControlEvidenceHistory),
     *(FrameworkHistory, ControlHistory, MatchHistory, BaselineControlHistory),
     HistoryStart,
 )

@@ -37,6 +37,7 @@ from normata.core.schema.table import Table, sql_table
 from normata.errors import PastUnknown
 from normata.events.model import EventCheckpoint, EventLeaf
 from normata.frameworks.baseline_model import Baseline, BaselineControl
+from normata.frameworks.evidence_model import ControlEvidence
 from normata.frameworks.model import (
     Control,
     ControlCoverage,
@@ -51,15 +52,19 @@ from normata.history.model import (
     AdoptionHistory,
     AssessmentHistory,
     BaselineControlHistory,
+    ControlEvidenceHistory,
     ControlHistory,
     EffectiveHistory,
+    EvidenceHistory,
     FrameworkHistory,
     HistoryStart,
+    LinkHistory,
     MatchHistory,
     RiskHistory,
     SetAsideHistory,
 )
-from normata.records.assurance import Risk
+from normata.links.model import Link
+from normata.records.assurance import Evidence, Risk
 
 
 class Past(DelegatingTransaction):
@@ -100,6 +105,10 @@ class Past(DelegatingTransaction):
     @override
     def time_of_reading(self) -> str:
         return self._moment
+
+    @override
+    def present(self) -> Transaction:
+        return self._transaction.present()
 
     def _dated(self, parameters: Parameters) -> Parameters:
         return {**parameters, "as_of": self._moment, "past_of": self._organization_id}
@@ -264,6 +273,9 @@ _ALWAYS: Mapping[str, CTE] = {
     str(FrameworkAdoption.__tablename__): _every_row(FrameworkAdoption, AdoptionHistory),
     str(SetAsideMatch.__tablename__): _every_row(SetAsideMatch, SetAsideHistory),
     str(Risk.__tablename__): _every_row(Risk, RiskHistory),
+    str(Evidence.__tablename__): _every_row(Evidence, EvidenceHistory),
+    str(Link.__tablename__): _every_row(Link, LinkHistory),
+    str(ControlEvidence.__tablename__): _every_row(ControlEvidence, ControlEvidenceHistory),
     str(ControlWording.__tablename__): _wordings(),
     str(EventCheckpoint.__tablename__): _checkpoints(),
     str(EventLeaf.__tablename__): _leaves(),

@@ -17,7 +17,6 @@ from sqlalchemy import (
     case,
     func,
     literal,
-    or_,
     select,
     union_all,
 )
@@ -26,13 +25,19 @@ from sqlalchemy import Table as SqlTable
 from normata.core.db.types import UtcTimestamp
 from normata.core.schema.history_triggers import BEGINNING, FOREVER
 from normata.core.schema.table import sql_table
-from normata.coverage.staleness import review_missed_at, reworded_at
+from normata.coverage.staleness import has_assessed, is_before, review_missed_at, reworded_at
 from normata.frameworks.model import Control
-from normata.history.model import AdoptionHistory, AssessmentHistory, ControlHistory, EffectiveHistory
+from normata.history.model import (
+    AdoptionHistory,
+    AssessmentHistory,
+    ControlEvidenceHistory,
+    ControlHistory,
+    EffectiveHistory,
+)
 
 _ADOPTED, _EFFECTIVE = sql_table(AdoptionHistory), sql_table(EffectiveHistory)
 _EARLIER, _CONTROL = sql_table(ControlHistory), sql_table(Control)
-_ASSESSMENT = sql_table(AssessmentHistory)
+_ASSESSMENT, _EVIDENCE = sql_table(AssessmentHistory), sql_table(ControlEvidenceHistory)
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _FRAMEWORK: BindParameter[str] = bindparam("framework")
 _START, _END = bindparam("start", type_=UtcTimestamp()), bindparam("end", type_=UtcTimestamp())
@@ -125,12 +130,15 @@ def _stale() -> Select[Any]:
     since, until = _span(requirement)
     spans = (
         select(
+            requirement.c.id,
             _later(since.element, _ASSESSMENT.c.valid_from).label("held_from"),
             _earlier(until.element, _ASSESSMENT.c.valid_to).label("held_to"),
             case(
                 (_ASSESSMENT.c.lapsed_at.is_not(None), _ASSESSMENT.c.valid_from), else_=review_missed_at(_ASSESSMENT)
             ).label("overdue_at"),
             reworded_at(_ASSESSMENT, func.min).label("reworded_at"),
+            _ASSESSMENT.c.assessed_at,
+            has_assessed(_ASSESSMENT).label("has_assessed"),
         )
         .select_from(requirement)
         .join(_ASSESSMENT, _ASSESSMENT.c.control_id == requirement.c.id)
@@ -150,7 +158,19 @@ def _stale() -> Select[Any]:
     overdue_at, reworded = spans.c.overdue_at, spans.c.reworded_at
     stale_from = case((overdue_at.is_(None), reworded), (reworded < overdue_at, reworded), else_=overdue_at)
     stale = select(_later(stale_from, spans.c.held_from).label("was_so_from"), spans.c.held_to.label("was_so_to"))
-    found = stale.where(or_(overdue_at.is_not(None), reworded.is_not(None))).subquery("stale")
+    # Evidence may end and be valid again within one span. What is stale for another reason stays so, and counts once.
+    ends_at = _EVIDENCE.c.ends_at
+    unsupported = (
+        select(
+            _later(_later(ends_at, _EVIDENCE.c.valid_from), spans.c.held_from).label("was_so_from"),
+            _earlier(
+                _earlier(_EVIDENCE.c.valid_to, spans.c.held_to), func.coalesce(stale_from, _moment(FOREVER))
+            ).label("was_so_to"),
+        )
+        .join_from(spans, _EVIDENCE, _EVIDENCE.c.control_id == spans.c.id)
+        .where(_in_time(_EVIDENCE), ends_at.is_not(None), spans.c.has_assessed, is_before(spans.c, ends_at))
+    )
+    found = union_all(stale.where(stale_from.is_not(None)), unsupported).subquery("stale")
     return select(*found.c, func.count().label("requirements")).group_by(*found.c)
 
 

@@ -22,6 +22,7 @@ from normata.core.schema.wire import Wire
 from normata.coverage.covering import CoveringMatch, covering_matches
 from normata.coverage.exclusion import excluding_groups
 from normata.coverage.staleness import STALE, Staleness, staleness
+from normata.coverage.supporting import EVIDENCE, ControlEvidenceSummary, evidence_to_wire
 from normata.errors import CommandError
 from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference, outside_to_wire
 from normata.frameworks.control_wire import ControlReference, reference_to_wire
@@ -78,6 +79,7 @@ class ApplicabilityEntry(Wire):
     coverage_status: CoverageStatus | None
     coverage_gap: str | None
     stale: list[Staleness] = Field(description=STALE)
+    evidence: ControlEvidenceSummary | None = Field(description=EVIDENCE)
     effective_coverage_status: CoverageStatus = Field(
         description="What follows from statements, matches and roll-up: the best of all paths."
     )
@@ -235,6 +237,7 @@ class Applicability:
             "coverageStatus": requirement.assessed,
             "coverageGap": requirement.coverage_gap,
             "stale": staleness(requirement, self.moment),
+            "evidence": evidence_to_wire(requirement.evidence_pieces, requirement.evidence_until, self.moment),
             "effectiveCoverageStatus": requirement.effective,
             "isIndirectlyCovered": requirement.is_indirect,
             "coveredBy": [*self.covering.get(requirement.id, ())],

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from normata.reports.sheets import day, facts, named, stale_reasons
+from normata.coverage.supporting import evidence_words
+from normata.reports.sheets import EVIDENCE, day, facts, named, stale_reasons
 from normata.reports.tables import Cell, Column, Sheet
 
 TITLE = "Statement of applicability"
@@ -125,6 +126,7 @@ def _columns(report: Mapping[str, Any]) -> Sequence[_Cells]:
         (Column("Justification", 34), justification),
         (Column("Implemented", 17), implemented),
         (Column("Follows from matches", 30), _from_matches),
+        (EVIDENCE, lambda entry: evidence_words(entry.get("evidence"))),
         (Column("Owner", 17), lambda entry: entry["owner"] and entry["owner"]["name"]),
         (Column("Note", 36), lambda entry: entry["note"]),
     ]

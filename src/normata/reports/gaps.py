@@ -13,6 +13,7 @@ from normata.core.schema.wire import Wire
 from normata.coverage.conflicts import CONFLICT_DESCRIPTION
 from normata.coverage.graph import Conflict
 from normata.coverage.staleness import STALE, Staleness, staleness
+from normata.coverage.supporting import EVIDENCE, ControlEvidenceSummary, evidence_to_wire
 from normata.frameworks.control_wire import ControlReference
 from normata.reports.counts import CoverageCounter, CoverageCounts
 from normata.reports.gap_suggestions import GapSuggestion, GapSuggestions, NextStep, read_candidates
@@ -32,6 +33,7 @@ class Gap(Wire):
     coverage_status: CoverageStatus | None
     coverage_gap: str | None
     stale: list[Staleness] = Field(description=STALE)
+    evidence: ControlEvidenceSummary | None = Field(description=EVIDENCE)
     effective_coverage_status: CoverageStatus = Field(
         description="What follows from assessments, matches and roll-up: the best of all paths."
     )
@@ -52,6 +54,7 @@ class ConflictingAssessment(Wire):
     coverage_status: CoverageStatus | None
     coverage_gap: str | None
     stale: list[Staleness] = Field(description=STALE)
+    evidence: ControlEvidenceSummary | None = Field(description=EVIDENCE)
     effective_coverage_status: CoverageStatus = Field(description="What follows, nevertheless.")
     conflict: Conflict = Field(description=CONFLICT_DESCRIPTION)
 
@@ -128,5 +131,6 @@ def _assessed(requirement: Any, moment: str) -> dict[str, Any]:
         "coverageStatus": requirement.assessed,
         "coverageGap": requirement.coverage_gap,
         "stale": staleness(requirement, moment),
+        "evidence": evidence_to_wire(requirement.evidence_pieces, requirement.evidence_until, moment),
         "effectiveCoverageStatus": requirement.effective,
     }

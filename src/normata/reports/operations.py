@@ -47,6 +47,7 @@ _GAP = {
     "coverageStatus": "NONE",
     "coverageGap": "Nobody asks for the badges of contractors.",
     "stale": [],
+    "evidence": {"pieces": 1, "isValid": True, "endsAt": "2027-06-01T00:00:00.000Z"},
     "effectiveCoverageStatus": "NONE",
     "suggestions": [IDENTITIES | {"matchLevel": "FULL", "wouldBecome": "FULL", "lifts": 4}],
 }

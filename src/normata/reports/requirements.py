@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, func, literal, select, true
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, func, literal, select, true
 from sqlalchemy.orm import aliased
 
 from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import CoverageStatus
 from normata.core.schema.table import sql_table
-from normata.coverage.staleness import REWORDED_AT
+from normata.coverage.staleness import HAS_ASSESSED, REWORDED_AT
 from normata.frameworks.baseline_model import Baseline
 from normata.frameworks.baselines import leaves_out
 from normata.frameworks.counting import applies, assessed_status, is_requirement
+from normata.frameworks.evidence_model import ControlEvidence
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, FrameworkAdoption
 from normata.identity.model import Membership, User
 
@@ -104,6 +105,10 @@ _ALL = (
         ControlCoverage.assessed_at,
         ControlCoverage.review_due_at,
         ControlCoverage.lapsed_at,
+        ControlCoverage.lapse_reason,
+        ControlEvidence.pieces.label("evidence_pieces"),
+        ControlEvidence.ends_at.label("evidence_until"),
+        case((HAS_ASSESSED, ControlEvidence.ends_at)).label("evidence_ends_at"),
         REWORDED_AT.label("reworded_at"),
         EFFECTIVE.label("effective"),
         IS_INDIRECT.label("is_indirect"),
@@ -119,6 +124,10 @@ _ALL = (
     .outerjoin(Baseline, leaves_out(sql_table(Baseline), sql_table(Control), sql_table(FrameworkAdoption)))
     .outerjoin(ControlCoverage, ASSESSMENT_OF_CONTROL)
     .outerjoin(EffectiveCoverage, EFFECTIVE_OF_CONTROL)
+    .outerjoin(
+        ControlEvidence,
+        and_(ControlEvidence.control_id == Control.id, ControlEvidence.organization_id == ORGANIZATION),
+    )
     .outerjoin(_parent, _parent.id == Control.parent_id)
 )
 _CONTROLS = _ALL.where(Control.framework_id == FRAMEWORK).order_by(Control.position, Control.id)

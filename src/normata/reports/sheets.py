@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from normata.coverage.supporting import evidence_words
 from normata.reports.tables import Cell, Column, Sheet
 
 _CONTROL = (Column("Identifier", 14), Column("Name", 40), Column("Category", 30), Column("Mandatory", 11))
 
 _STALE = Column("Stale", 40)
+EVIDENCE = Column("Evidence", 24)
 
 
 def gaps_sheet(report: Mapping[str, Any]) -> Sheet:
@@ -21,6 +23,7 @@ def gaps_sheet(report: Mapping[str, Any]) -> Sheet:
         Column("Gap", 50),
         Column("What would close it", 60),
         _STALE,
+        EVIDENCE,
     )
     return Sheet("Gaps", columns, map(_gap, report["gaps"]))
 
@@ -34,6 +37,7 @@ def conflicts_sheet(report: Mapping[str, Any]) -> Sheet:
         Column("Gap", 50),
         Column("In conflict with", 40),
         _STALE,
+        EVIDENCE,
     )
     return Sheet("Conflicts", columns, map(_conflict, report["conflicts"]))
 
@@ -69,6 +73,7 @@ def _gap(gap: Mapping[str, Any]) -> tuple[Cell, ...]:
         gap["coverageGap"],
         "\n".join(map(_suggestion, gap["suggestions"])),
         stale_reasons(gap),
+        evidence_words(gap["evidence"]),
     )
 
 
@@ -83,15 +88,20 @@ def _conflict(conflict: Mapping[str, Any]) -> tuple[Cell, ...]:
         conflict["coverageGap"],
         _AGAINST[conflict["conflict"]],
         stale_reasons(conflict),
+        evidence_words(conflict["evidence"]),
     )
 
 
-_REASONS = {"REVIEW_OVERDUE": "its review is overdue", "WORDING_CHANGED": "the control is worded otherwise"}
+STALE_WORDS = {
+    "REVIEW_OVERDUE": "its review is overdue",
+    "EVIDENCE_ENDED": "no evidence is valid any more",
+    "WORDING_CHANGED": "the control is worded otherwise",
+}
 
 
 def stale_reasons(item: Mapping[str, Any]) -> str:
     """Why an assessment is stale, each reason with the day since which it is."""
-    return "\n".join(f"{_REASONS[one['reason']]}, since {day(one['since'])}" for one in item["stale"])
+    return "\n".join(f"{STALE_WORDS[one['reason']]}, since {day(one['since'])}" for one in item["stale"])
 
 
 def day(moment: str) -> str:

@@ -107,6 +107,7 @@ _ENTRY: dict[str, Any] = {
     "coverageStatus": "NONE",
     "coverageGap": None,
     "stale": [],
+    "evidence": {"pieces": 1, "isValid": True, "endsAt": "2027-06-01T00:00:00.000Z"},
     "effectiveCoverageStatus": "PARTIAL",
     "isIndirectlyCovered": True,
     "coveredBy": [

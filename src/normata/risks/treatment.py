@@ -19,7 +19,7 @@ from normata.core.db.types import UtcTimestamp
 from normata.core.schema.fields import CoverageStatus
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
-from normata.coverage.staleness import REWORDED_AT, is_stale, staleness
+from normata.coverage.staleness import STALENESS_COLUMNS, is_stale, staleness
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage, Framework
 from normata.links.model import Link
 from normata.links.relations import CONTROLS
@@ -174,8 +174,7 @@ def _controls(*, is_past: bool) -> Any:
             _FRAMEWORK.c.name.label("framework_name"),
             _EFFECTIVE.c.status.label("effective"),
             _EFFECTIVE.c.applies,
-            *(_ASSESSMENT.c[name] for name in ("assessed_at", "review_due_at", "lapsed_at")),
-            REWORDED_AT.label("reworded_at"),
+            *STALENESS_COLUMNS,
         )
         .select_from(
             _LINK.outerjoin(_CONTROL, _CONTROL.c.id == _LINK.c.from_id)

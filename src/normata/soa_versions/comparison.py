@@ -24,7 +24,7 @@ NOW = "now"
 FIELDS = (
     *("identifier", "name", "isMandatory", "isApplicable", "justification", "reasons", "excludedBy"),
     *("outsideOfBaseline", "implemented", "plannedBy", "owner", "note", "coverageStatus", "coverageGap"),
-    *("effectiveCoverageStatus", "coveredBy", "objections"),
+    *("evidence", "effectiveCoverageStatus", "coveredBy", "objections"),
 )
 _HEAD = ("title", "scope", "approver", "baseline", "otherFrameworks")
 

@@ -26,8 +26,8 @@ REWORDED = (
     " controls: 1.1 A. Compare the texts, and confirm or change each assessment."
 )
 LAPSED = (
-    "Controls that lost coverage: 2 Assessments whose review was missed lapsed. That reduced the coverage of these"
-    " controls: 1.1 A, 1.2 B."
+    "Controls that lost coverage: 2 Assessments lapsed, because their review was missed or their evidence ended. That"
+    " reduced the coverage of these controls: 1.1 A, 1.2 B."
 )
 LAPSED_OWN = LAPSED.replace(": 2 ", ": 1 ").replace(", 1.2 B", "")
 

@@ -23,11 +23,13 @@ from normata.coverage.recompute import recompute
 from normata.coverage.upgrades import ReportedChange, reported_changes
 from normata.events.model import AuditEvent
 from normata.files.model import File
+from normata.frameworks.evidence_model import ControlEvidence
 from normata.frameworks.model import ControlCoverage, EffectiveCoverage
 from normata.history.model import HISTORY_TABLES, HistoryStart
 from normata.links.model import Link
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS, SECURITY
+from normata.records.assurance import Evidence
 from normata.records.base import Restorable
 from normata.soa_versions.model import SoaVersion
 from normata.tables import Table
@@ -92,6 +94,8 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
         str(File.__tablename__),
     ]
     newer = [name for name in tables if name not in there]
+    if {Evidence.__tablename__, Link.__tablename__}.intersection(newer):  # which it follows from
+        newer.append(str(ControlEvidence.__tablename__))
     run_sql(fresh, *(f"DELETE FROM {name}" for name in newer))
     if version >= "20261122_11":
         return False
@@ -162,7 +166,7 @@ def lasting(contents: Contents) -> Contents:
     """
     # The owner, the note and the review follow, when it was assessed, and what has lapsed.
     times = re.compile(
-        r", '20\d\d-[^']*', '20\d\d-[^']*', None, None, None, ('20\d\d-[^']*'|None)(?=, None, None, None\)$)"
+        r", '20\d\d-[^']*', '20\d\d-[^']*', None, None, None, ('20\d\d-[^']*'|None)(?=, None, None, None, None\)$)"
     )
     cached = {name: rows for name, rows in contents.items() if name not in {ListRevision.__tablename__, *PAST}}
     statements = cached[str(ControlCoverage.__tablename__)]

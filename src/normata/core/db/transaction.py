@@ -144,6 +144,10 @@ class Transaction(ABC):
         """The moment (in wire form) that what is read is about: now, unless it is of the past."""
         return now()
 
+    def present(self) -> Transaction:
+        """The transaction that reads the present: this one, unless it reads the past."""
+        return self
+
     def row(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> Any | None:
         """The first row, or null."""
         return next(iter(self.rows(statement, parameters)), None)

@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 from sqlalchemy import Boolean, Column, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.core.db.types import timestamp
+from normata.core.db.types import Document, timestamp
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.history_triggers import ChangedRows, EveryRow, add_triggers
 from normata.core.schema.table import CODED, Table, sql_table
@@ -25,7 +25,8 @@ from normata.core.schema.table import CODED, Table, sql_table
 
 def history_of_every_row(table: type[Table], *key: str, indexes: Sequence[Sequence[str]] = ()) -> type[Table]:
     """The history of a table with its current rows; the columns ``key`` tell which row is which."""
-    add_triggers(sql_table(table), EveryRow(str(table.__tablename__), _names(table), key))
+    documents = tuple(column.name for column in sql_table(table).c if isinstance(column.type, Document))
+    add_triggers(sql_table(table), EveryRow(str(table.__tablename__), _names(table), key, documents))
     return _history(table, key, {}, indexes)
 
 
@@ -62,6 +63,7 @@ def _history(
             # Of a row that was absent, only its ids are noted.
             nullable=bool(column.nullable) or (bool(more) and column.name not in key),
             info=_info(column),
+            sort_order=int("added" in column.info),
         )
         for column in sql_table(table).c
     }

@@ -90,10 +90,12 @@ class EveryRow(HistoryTriggers):
 
     The open entry of a row that differs is closed, and another one opened. A second change at the same moment replaces
     the entry, and a clock that was set back opens it when the last one ends: so entries of a row never overlap. A row
-    that is written as it is (a load, which may bring its history along) changes nothing.
+    that is written as it is (a load, which may bring its history along) changes nothing. ``documents`` are the columns
+    with JSON, which PostgreSQL compares as text only.
     """
 
     key: tuple[str, ...]
+    documents: tuple[str, ...] = ()
 
     def _sqlite(self, event: str) -> str:
         if event == "INSERT":
@@ -121,7 +123,8 @@ class EveryRow(HistoryTriggers):
     def _postgresql(self, event: str) -> str:
         rows = "earlier" if event == "DELETE" else "changed"
         history, same = f"public.{self.history}", self._same("h.", "r.")
-        differs = "" if event == "DELETE" else f" AND ({self._list('h.')}) IS DISTINCT FROM ({self._list('r.')})"
+        compared = [", ".join(f"{row}.{one}{self._cast(one)}" for one in self.columns) for row in "hr"]
+        differs = "" if event == "DELETE" else f" AND ({compared[0]}) IS DISTINCT FROM ({compared[1]})"
         text = (
             f"    UPDATE {history} AS h SET valid_to = greatest(h.valid_from, moment) FROM {rows} AS r"
             f" WHERE {same} AND h.valid_to = '{FOREVER}'{differs};\n"
@@ -135,6 +138,9 @@ class EveryRow(HistoryTriggers):
             f" '{FOREVER}' FROM changed AS r"
             f" WHERE NOT EXISTS (SELECT FROM {history} AS h WHERE {same} AND h.valid_to = '{FOREVER}');\n"
         )
+
+    def _cast(self, column: str) -> str:
+        return "::text" if column in self.documents else ""
 
     def _same(self, left: str, right: str) -> str:
         return " AND ".join(f"{left}{name} = {right}{name}" for name in self.key)

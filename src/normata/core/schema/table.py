@@ -206,6 +206,9 @@ def names_person() -> MappedColumn[Any]:
 # names. All other texts are searched when a person is erased.
 CODED = {"coded": True}
 
+# For columns that a table with a history has got since it has one: there they come last, where migrations add them.
+ADDED = {"added": True}
+
 # For columns with an email address: only the complete address tells whose it is.
 EMAIL = {"email": True}
 

@@ -1,4 +1,4 @@
-"""The operation that explains the coverage of a control."""
+"""The operation that explains the coverage of a control, and shows the evidence for it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from normata.coverage.explained import MAX_SHOWN
 from normata.coverage.graph import Conflict
 from normata.coverage.staleness import ASSESSED_AT, LAPSED_AT, LAPSED_STATUS, STALE, Staleness
 from normata.errors import NotFound
+from normata.evidence.pieces import ExplainedEvidence, explained_evidence
 from normata.frameworks.baselines import OUTSIDE_OF_BASELINE, BaselineReference
 from normata.frameworks.control_wire import MatchMapping
 from normata.frameworks.model import Control
@@ -168,6 +169,7 @@ class CoverageExplanation(Wire):
     assessment: ExplainedAssessment | None = Field(description="The assessment of the control; null if there is none.")
     excluded_by: ExcludingGroup | None = Field(description=EXCLUDED_BY)
     outside_of_baseline: BaselineReference | None = Field(description=OUTSIDE_OF_BASELINE)
+    evidence: ExplainedEvidence = Field(description="The evidence that supports the control.")
     conflict: CoverageConflict | None = Field(
         description="What the assessment cannot be right beside; null if nothing is against it."
     )
@@ -204,7 +206,8 @@ def _explain(transaction: Transaction, request: Request) -> dict[str, Any]:
     found = explain(transaction, request.organization_id, request.id)
     if found.effective_coverage_status is None:
         raise NotFound  # no adopted framework has the control
-    return CoverageExplanation.model_validate(asdict(found)).model_dump(by_alias=True)
+    evidence = explained_evidence(transaction, request.organization_id, request.id)
+    return CoverageExplanation.model_validate(asdict(found) | {"evidence": evidence}).model_dump(by_alias=True)
 
 
 _ISO = {"id": "iso-27001-2022", "identifier": "ISO-27001", "name": "ISO/IEC 27001:2022"}
@@ -215,6 +218,34 @@ _IDENTITIES = {
     "identifier": "PR.AA-01",
     "name": "Managed identities and credentials",
     "framework": _CSF,
+}
+_EVIDENCE: dict[str, Any] = {
+    "pieces": 1,
+    "isValid": True,
+    "endsAt": "2027-06-01T00:00:00.000Z",
+    "items": [
+        {
+            "id": "01a1f87c-691d-7204-a6da-d46c39e191fc",
+            "shortId": 4,
+            "name": "Checklist of the last day",
+            "type": "FILE",
+            "url": None,
+            "collectedAt": "2026-11-12T00:00:00.000Z",
+            "validUntil": "2027-05-31T00:00:00.000Z",
+            "isValid": True,
+            "linkedAt": "2026-11-12T08:31:11.500Z",
+            "files": [
+                {
+                    "id": "01a1f87c-691d-7204-a6da-d46c39e191fd",
+                    "name": "checklist.pdf",
+                    "mediaType": "application/pdf",
+                    "size": 48_211,
+                    "sha256": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+                }
+            ],
+        }
+    ],
+    "recordedLater": [],
 }
 _MATCH = {"id": "match:PR.AA-01--A.5.11", "matchLevel": "PARTIAL", "isOwn": False, "justification": None}
 
@@ -234,7 +265,10 @@ that would be sufficient, the effects of the control's own assessment on others,
 one. The search has a maximum distance, and the response says if it was cut short.
 
 If the assessment is in conflict, `conflict` says with what: the matches that make the control `FULL`, each with the
-assessments that it rests on, or the requirements below it that are assessed lower.""",
+assessments that it rests on, or the requirements below it that are assessed lower.
+
+`evidence` has the pieces of evidence that support the control, each with its files and their hashes. With `asOf` it has
+what was recorded at that moment; what was recorded later about then is listed apart.""",
         about=Control,
         id_description="The id of a control of a framework that the organization has adopted.",
         query=PastQuery,
@@ -246,6 +280,7 @@ assessments that it rests on, or the requirements below it that are assessed low
             "assessment": None,
             "excludedBy": None,
             "outsideOfBaseline": None,
+            "evidence": _EVIDENCE,
             "conflict": None,
             "effectiveCoverageStatus": "PARTIAL",
             "isIndirectlyCovered": True,
