@@ -149,7 +149,7 @@ class MalwareFound(DomainError):
 
 
 class FilesErased(DomainError):
-    """Its files were erased with a person whom they named; their hashes and events remain."""
+    """Its files were erased, such as with a person whom they named; their hashes and events remain."""
 
     message = "Its files were erased with a person whom they named; their hashes and events remain."
 

@@ -24,11 +24,12 @@ def job_types() -> tuple[JobType, ...]:
     """The jobs of the service. Commands do not need what these import."""
     from normata.coverage.lapses import LAPSES  # noqa: PLC0415
     from normata.files.expiry import UNATTACHED_FILES  # noqa: PLC0415
+    from normata.files.replaced import REPLACED_FILES  # noqa: PLC0415
     from normata.identity.members.expiry import EXPIRIES  # noqa: PLC0415
     from normata.notifications.reminders import REMINDERS  # noqa: PLC0415
     from normata.records.search.indexing import INDEXING  # noqa: PLC0415
 
-    return REMINDERS, LAPSES, EXPIRIES, UNATTACHED_FILES, INDEXING
+    return REMINDERS, LAPSES, EXPIRIES, UNATTACHED_FILES, REPLACED_FILES, INDEXING
 
 
 def changes_of(database: Database) -> Changes:

@@ -70,9 +70,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "controlCoverages": {"id": "new", "organizationId": ALPHA, "controlId": "sun.A.8"},
     "notifications": {"id": "new", "organizationId": ALPHA, "userId": "user-editor"},
     "soaVersions": version_row(ALPHA, "fw-sun", "member-owner") | {"id": "new"},
-    "files": {
-        name: value for name, value in file_row(ALPHA).items() if name not in ("userId", "createdAt", "attachedAt")
-    }
+    "files": {name: value for name, value in file_row(ALPHA).items() if name != "userId" and not name.endswith("At")}
     | {"id": "new"},
     "savedViews": {"id": "new", "organizationId": ALPHA, "userId": "user-editor", "kind": "tasks", "name": "Mine"},
     "links": bare_row("new", ALPHA),
@@ -103,7 +101,7 @@ OPTIONAL_ELSEWHERE = {
     },
     "controls": {"parentId", "purpose", "description"},
     "soaVersions": {"approvedAt", "erasedAt", "pdfFile", "pdfSha256", "scope", "supersededAt"},
-    "files": {"userId", "attachedAt"},
+    "files": {"userId", "attachedAt", "detachedAt", "erasedAt"},
     "links": {"note", "removedAt"},
     "controlWordings": {"description", "version", "validFrom", "staleSince"},
     "baselines": {"organizationId", "version", "description"},
@@ -120,7 +118,7 @@ OPTIONAL_ELSEWHERE = {
     "notifications": {"readAt"},
     "auditEvents": {"body"},
     "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt", "organizationId", "name"},
-    "organizations": {"removedAt", "riskLevels", "scope"},
+    "organizations": {"removedAt", "riskLevels", "scope", "keepReplacedFilesDays"},
     "users": {"organizationId", "removedAt", "dateFormat", "theme", "timeZone"},
     "memberships": {"removedAt", "expiresAt"},
 }  # fmt: skip

@@ -34,6 +34,7 @@ from normata.settings import Settings
 from tests import stored, world
 from tests.databases import change, on_both, tamper
 from tests.erasure.people import ADDRESS, ANN, MEMBER, NAME, bearer, named, traces
+from tests.files.rows import contents
 from tests.served import Served
 from tests.world import ALPHA, BETA, record_id
 
@@ -46,7 +47,8 @@ def signer() -> Signer:
 def erased(service: Served, who: str = ADDRESS, **erasure_request: Any) -> Erased:
     """Erase somebody as the command does."""
     seal_all_now(service.database)
-    done = change(service.database, lambda unit: erase(unit, ErasureRequest(who, **erasure_request), signer()))
+    request = ErasureRequest(who, **erasure_request)
+    done = change(service.database, lambda unit: erase(unit, request, signer(), contents()))
     seal_all_now(service.database)
     return done
 
@@ -98,7 +100,7 @@ def test_what_is_told_is_what_was_done(everywhere: Served) -> None:
     """A survey finds each row; of what is their own the rows are gone."""
 
     def look(transaction: Transaction) -> Any:
-        return survey(transaction, find_person(transaction, ErasureRequest(ANN)))
+        return survey(transaction, find_person(transaction, ErasureRequest(ANN)), contents())
 
     found = everywhere.database.read_now(look)
     assert everywhere.database.read_now(look) == found, "it changes nothing"

@@ -11,6 +11,7 @@ import pytest
 from normata.files.folder_store import FolderStore
 from normata.files.object_store import ObjectStore, endpoint
 from normata.files.opening import open_store
+from normata.files.searching import FileContents
 from normata.files.store import FileStore, place_of
 from normata.settings import Settings
 from tests.files.bucket_server import uploads
@@ -31,6 +32,8 @@ def file_row(organization_id: str) -> dict[str, Any]:
         "sha256": sha256(FILE_CONTENT).hexdigest(),
         "createdAt": _EARLIER,
         "attachedAt": _EARLIER,
+        "detachedAt": None,
+        "erasedAt": None,
     }
 
 
@@ -56,3 +59,8 @@ def fill(store: FileStore, *organizations: str) -> None:
     """Put the files of organizations into a store."""
     for row in map(file_row, organizations):
         store.put(place_of(row["organizationId"], row["id"], row["sha256"]), BytesIO(FILE_CONTENT))
+
+
+def contents() -> FileContents:
+    """What searches the files of the tests' world for a person."""
+    return FileContents(open_store(Settings()))

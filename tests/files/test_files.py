@@ -70,6 +70,7 @@ def test_a_file_is_uploaded_attached_and_read(service: Served, ask: Ask, store: 
         "mediaType": "application/pdf",
         "size": len(CONTENT),
         "sha256": HASH,
+        "erasedAt": None,
     }
     (name,) = everything(store)
     assert name.startswith(HASH)

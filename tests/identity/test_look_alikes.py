@@ -26,6 +26,7 @@ from tests import stored, world
 from tests.console.browser import Browser, is_refused, text_of
 from tests.console.single_sign_on import assert_refused, instance_of, invited, logged, sign_in
 from tests.databases import change, on_both
+from tests.files.rows import contents
 from tests.identity.inviting import as_service
 from tests.identity.openid.forging import Forger, running_forger
 from tests.served import Served
@@ -131,7 +132,8 @@ def test_the_erasure_of_one_leaves_the_other(instance: Served, other: str) -> No
     add(instance)
     add(instance, other, "user-other")
     invited(instance, other)
-    change(instance.database, lambda unit: erase(unit, ErasureRequest(KATE), Signer(Settings().event_key_file)))
+    signer, files = Signer(Settings().event_key_file), contents()
+    change(instance.database, lambda unit: erase(unit, ErasureRequest(KATE), signer, files))
     assert [row["email"] for row in stored.rows(instance.database, User, id="user-kate")] == [None]
     assert [row["email"] for row in stored.rows(instance.database, User, id="user-other")] == [other]
     assert [row["email"] for row in stored.rows(instance.database, Invitation, email=other)] == [other]
@@ -142,7 +144,8 @@ def test_an_erasure_finds_every_way_to_write_an_address(instance: Served) -> Non
     add(instance, GERMAN)
     task = {"id": "task-of-kate", "organizationId": world.ALPHA, "title": f"Write to {A_LABEL} and {GERMAN}"}
     instance.load({"tasks": [task]})
-    change(instance.database, lambda unit: erase(unit, ErasureRequest(GERMAN), Signer(Settings().event_key_file)))
+    signer, files = Signer(Settings().event_key_file), contents()
+    change(instance.database, lambda unit: erase(unit, ErasureRequest(GERMAN), signer, files))
     (row,) = stored.rows(instance.database, Task, id="task-of-kate")
     assert row["title"] == "Write to [erased] and [erased]"
     assert stored.rows(instance.database, Invitation, email=A_LABEL) == []

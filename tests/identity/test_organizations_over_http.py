@@ -99,7 +99,11 @@ def test_its_events_are_in_its_own_log(service: Served) -> None:
     assert {event["organization_id"] for event in events} == {made["id"]}
 
 
-AS_IT_WAS = {"removedAt": None, "staleAssessments": "FLAG", "scope": None, "riskLevels": None, "mail": "DAILY"}
+AS_IT_WAS = {
+    **dict.fromkeys(("removedAt", "scope", "riskLevels", "keepReplacedFilesDays")),
+    "staleAssessments": "FLAG",
+    "mail": "DAILY",
+}
 
 
 def test_it_is_renamed(service: Served) -> None:

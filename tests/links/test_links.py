@@ -21,6 +21,7 @@ from normata.links.model import Link
 from normata.settings import Settings
 from tests import stored
 from tests.databases import change, open_url
+from tests.files.rows import contents
 from tests.served import Served, served
 from tests.world import ALPHA, ARCHIVED, BETA, USERS
 
@@ -269,7 +270,8 @@ def test_a_load_checks_both_ends(service: Served, row: dict[str, str], name: str
 def test_who_is_erased_stays_as_an_end_without_a_name(service: Served, ask: Ask) -> None:
     made = ask("POST", **link(EDITOR, "OWNS", TASK, note=f"Asked by {USERS['editor']}")).json()
     assert (made["from"]["label"], made["from"]["isLive"]) == ("Editor", True)
-    change(service.database, lambda unit: erase(unit, ErasureRequest("user-editor"), Signer(Settings().event_key_file)))
+    signer, files = Signer(Settings().event_key_file), contents()
+    change(service.database, lambda unit: erase(unit, ErasureRequest("user-editor"), signer, files))
     [erased] = [one for one in of(ask, TASK) if one["id"] == made["id"]]
     assert (erased["from"]["label"], erased["from"]["isLive"]) == ("Erased person", False)
     assert USERS["editor"] not in erased["note"]

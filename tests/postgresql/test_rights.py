@@ -57,7 +57,15 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("membership", name) for name in ("role", "removed_at", "expires_at")),
         *(
             ("organization", name)
-            for name in ("name", "removed_at", "stale_assessments", "scope", "risk_levels", "mail")
+            for name in (
+                "name",
+                "removed_at",
+                "stale_assessments",
+                "scope",
+                "risk_levels",
+                "mail",
+                "keep_replaced_files_days",
+            )
         ),
         *(("invitation", name) for name in ("accepted_at", "revoked_at")),
         *(("session", name) for name in ("ended_at", "last_used_at")),
@@ -67,7 +75,8 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("sign_in_count", name) for name in ("count", "expires_at")),
         *(("external_identity", "last_used_at"), ("framework_adoption", "baseline_id")),
         *(("soa_version", name) for name in ("state", "approved_at", "superseded_at")),
-        *(("control_wording", "stale_since"), ("file", "attached_at")),
+        ("control_wording", "stale_since"),
+        *(("file", name) for name in ("attached_at", "detached_at", "erased_at")),
         *(("list_revision", "revision"), ("notification", "read_at"), ("link", "note"), ("link", "removed_at")),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank", "applies", "conflict")),
         *(("control_evidence", name) for name in ("pieces", "ends_at")),

@@ -132,7 +132,9 @@ def _places(backup: Path) -> list[Place]:
         ours = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'file'"
         if not copied.execute(ours).fetchone()[0]:
             return []
-        found = copied.execute("SELECT organization_id, id, sha256 FROM file ORDER BY organization_id, id")
+        known = {name for _, name, *_ in copied.execute("PRAGMA table_info(file)")}
+        there = "WHERE erased_at IS NULL" if "erased_at" in known else ""
+        found = copied.execute(f"SELECT organization_id, id, sha256 FROM file {there} ORDER BY organization_id, id")  # noqa: S608 - of constants
         return [place_of(*row) for row in found]
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from normata.erasure.erasing import Erased
     from normata.erasure.person import ErasureRequest, Person
     from normata.erasure.survey import Place, Survey
+    from normata.files.searching import FileContents
+    from normata.files.store import FileStore
 
 
 def erase_user(  # noqa: PLR0917 - Typer makes options of them
@@ -36,9 +38,15 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
         bool,
         typer.Option(
             "--also-documents",
-            help="Also remove the files of versions that name them. Hashes and events stay.",
+            help="Also remove the files of versions, and the uploaded files, that name them. Hashes and events stay.",
         ),
     ] = False,
+    also_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also-file", metavar="ID", help="Also remove this uploaded file, whatever is in it. May be repeated."
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List where the person is named; change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     database: DatabaseOption = None,
@@ -47,50 +55,67 @@ def erase_user(  # noqa: PLR0917 - Typer makes options of them
 
     Their account, memberships, tokens, sessions, passwords and passkeys end immediately. In texts that others have
     written, `[erased]` replaces the address, and a name of two words or more. Events that name the person lose their
-    content, and can still be verified. Files of versions of the statement of applicability are records that law demands
-    to keep, so they stay and are listed, unless --also-documents says otherwise. Existing backups and dumps do not
-    change.
+    content, and can still be verified. Files of versions of the statement of applicability, and uploaded ones, are
+    records that law demands to keep, so they stay and are listed, unless --also-documents says otherwise. Uploaded
+    files are searched if they are text; --dry-run also lists those that cannot be searched, and those that the person
+    has uploaded. Existing backups and dumps do not change.
     """
     from normata.erasure.erasing import erase
     from normata.erasure.person import ErasureRequest
     from normata.events.keys import Signer
     from normata.events.sealing import seal_all_now
+    from normata.files.opening import open_store
+    from normata.files.searching import FileContents
 
-    signer = Signer(settings_with(database_url=database).event_key_file)
-    erasure_request = ErasureRequest(who, tuple(also or ()), keep_name, also_documents)
+    settings = settings_with(database_url=database)
+    signer, store = Signer(settings.event_key_file), open_store(settings)
+    erasure_request = ErasureRequest(who, tuple(also or ()), keep_name, also_documents, tuple(also_file or ()))
+    contents = FileContents(store)
     with opened(database, create=False) as source:
-        if dry_run or not yes:
-            person, found = _looked_up(source, erasure_request)
-            if dry_run:
-                _list(person, found, also_documents=also_documents)
-                return
+        # First in a read, so that no writer waits until all files have been read.
+        person, found = _looked_up(source, erasure_request, contents)
+        if dry_run:
+            _list(person, found, erasure_request)
+            return
+        if not yes:
             _ask(erasure_request, person, found)
         seal_all_now(source)  # seal the events before their content is erased
-        erased = change(source, lambda unit: erase(unit, erasure_request, signer))
+        erased = change(source, lambda unit: erase(unit, erasure_request, signer, contents))
         _report(erasure_request, erased)
+        _remove_bytes(store, erased)
         _scrub(source)
 
 
-def _looked_up(source: Database, erasure_request: ErasureRequest) -> tuple[Person, Survey]:
+def _looked_up(source: Database, erasure_request: ErasureRequest, contents: FileContents) -> tuple[Person, Survey]:
     from normata.core.db.transaction import Transaction
     from normata.erasure.person import find_person
-    from normata.erasure.survey import survey
+    from normata.erasure.survey import require_files, survey
 
     def work(transaction: Transaction) -> tuple[Person, Survey]:
         person = find_person(transaction, erasure_request)
-        return person, survey(transaction, person)
+        require_files(transaction, erasure_request)
+        return person, survey(transaction, person, contents)
 
     return source.read_now(work)
 
 
-def _list(person: Person, found: Survey, *, also_documents: bool) -> None:
-    """Print a line for each row to delete or change: the action, the key, and the columns that name the person."""
+def _list(person: Person, found: Survey, erasure_request: ErasureRequest) -> None:
+    """Print a line for each row that names the person: what becomes of it, the key, and the columns that do."""
+    from normata.erasure.survey import to_remove
+
     for place in found.own:
         _print("delete", place)
     for place in found.places:
         _print("delete" if place.table.transient else "change", place)
-    for place in found.documents:
-        _print("delete" if also_documents else "keep", place)
+    removed = to_remove(found, erasure_request)
+    for place in removed:
+        _print("delete", place)
+    gone = {(place.table, place.key) for place in removed}
+    for place in (*found.documents, *found.uploads):
+        if (place.table, place.key) not in gone:
+            _print("keep", place)
+    for place in found.unsearched:
+        _print("unsearched", place)
     _warn(person, found)
 
 
@@ -112,6 +137,9 @@ def _ask(erasure_request: ErasureRequest, person: Person, found: Survey) -> None
 
 
 def _report(erasure_request: ErasureRequest, erased: Erased) -> None:
+    from normata.files.model import File
+    from normata.soa_versions.model import SoaVersion
+
     if not (erased.deleted or erased.changed or erased.events or erased.documents):
         echo(f"{erasure_request.who}: already erased")
     else:
@@ -121,11 +149,32 @@ def _report(erasure_request: ErasureRequest, erased: Erased) -> None:
                 echo(f"{what}: {_counted(counts)}")
         if erased.events:
             echo(f"events without their content: {erased.events}")
-        if erased.documents:
-            echo(f"versions without their files: {erased.documents}")
+        for table, what in ((SoaVersion, "versions without their files"), (File, "files without their bytes")):
+            if rows := erased.documents.get(table):
+                echo(f"{what}: {len(rows)}")
     _warn(erased.person, erased.found)
-    if remaining := len(erased.found.documents) - erased.documents:
-        echo(f"versions whose files name them and stay: {remaining}; --also-documents removes these files", err=True)
+    removed = {(table, row.id) for table, rows in erased.documents.items() for row in rows}
+    remaining = Counter(place.table for place in erased.found.documents if (place.table, place.key[0]) not in removed)
+    if count := remaining[SoaVersion]:
+        echo(f"versions whose files name them and stay: {count}; --also-documents removes these files", err=True)
+    if count := remaining[File]:
+        echo(f"uploaded files that name them and stay: {count}; --also-documents removes their bytes", err=True)
+
+
+def _remove_bytes(store: FileStore, erased: Erased) -> None:
+    """Remove the bytes of files from the store. The service would do it, too, within a day."""
+    from normata.files.model import File
+    from normata.files.store import place_of
+
+    try:
+        for row in erased.documents.get(File, ()):
+            store.remove(place_of(row.organization_id, row.id, row.sha256))
+    except OSError as error:
+        echo(
+            f"warning: {store.address} still has bytes of files ({error.strerror or error}); the running service"
+            " removes them within a day",
+            err=True,
+        )
 
 
 def _warn(person: Person, found: Survey) -> None:
@@ -140,6 +189,13 @@ def _warn(person: Person, found: Survey) -> None:
         echo(
             f"warning: {found.ambiguous} texts have a word that may be the name or an ordinary word, and are not"
             f" changed; --also with the name changes them, too",
+            err=True,
+        )
+    if found.unsearched:
+        kinds = Counter(place.columns[0] for place in found.unsearched)
+        echo(
+            f"warning: uploaded files that cannot be searched for them: {len(found.unsearched)} ({_counted(kinds)});"
+            " --dry-run lists them, and --also-file removes one",
             err=True,
         )
     for place in found.ids:

@@ -16,17 +16,18 @@ from typing import Any
 from sqlalchemy import Delete, Select, Update, bindparam, delete, select, update
 
 from normata.core.changes.defaults import free_slug
+from normata.core.changes.erased_content import erase_content
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.schema.table import Table, sql_table
 from normata.erasure.columns import called, keys_of, own_tables, owner_of, texts_of
 from normata.erasure.person import ErasureRequest, Person, find_person
-from normata.erasure.survey import Place, Survey, survey, without
+from normata.erasure.survey import Place, Survey, require_files, survey, to_remove, without
 from normata.events.content import ERASE
 from normata.events.erasures import signed_by, signed_counts
 from normata.events.keys import Signer
 from normata.events.model import OPERATORS, AuditEvent
+from normata.files.searching import FileContents
 from normata.identity.model import Membership, User
-from normata.soa_versions.erasing import erase_files
 
 ERASED_NAME = "Erased person"
 
@@ -35,7 +36,8 @@ ERASED_NAME = "Erased person"
 class Erased:
     """The result of an erasure: rows deleted and changed by the names of their tables, and the survey.
 
-    ``events`` counts the events that have lost their content, ``documents`` the rows that have lost their files.
+    ``events`` counts the events that have lost their content. ``documents`` has the rows that have lost their files,
+    of every table; the bytes of uploaded ones are still in the store.
     """
 
     person: Person
@@ -43,23 +45,26 @@ class Erased:
     deleted: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
     events: int = 0
-    documents: int = 0
+    documents: dict[type[Table], list[Any]] = field(default_factory=dict)
 
 
-def erase(unit: UnitOfWork, erasure_request: ErasureRequest, signer: Signer) -> Erased:
+def erase(unit: UnitOfWork, erasure_request: ErasureRequest, signer: Signer, contents: FileContents) -> Erased:
     """Remove a person's name and address from all data. Repeating it is harmless.
 
-    Raises NoSuchPerson, LastOwner, and KeyUnusable if the erased events cannot be signed.
+    Raises NoSuchPerson, LastOwner, NoSuchFile, and KeyUnusable if the erased events cannot be signed.
     """
     unit.lock("content")  # else a load in progress could restore what it has read before
     person = find_person(unit, erasure_request)
-    erased = Erased(person, survey(unit, person))
+    require_files(unit, erasure_request)
+    erased = Erased(person, survey(unit, person, contents))
     log = _Log()
     for place in erased.found.places:
         _take_out(unit, place, person, erased, log, signer)
-    for place in erased.found.documents if erasure_request.also_documents else ():
-        log.note(place.table, erase_files(unit, place.key[0]))
-        erased.documents += 1
+    for place in to_remove(erased.found, erasure_request):
+        row = erase_content(unit, place.table, place.key[0])
+        if row is not None:
+            log.note(place.table, row.organization_id)
+            erased.documents.setdefault(place.table, []).append(row)
     if person.user_id is not None:
         _erase_own(unit, person.user_id, erased, log)
     log.publish(unit, person.user_id, signer)

@@ -35,13 +35,15 @@ class ErasureRequest:
     """The person to be erased: the id or the email address of a user, or an address that no user has.
 
     ``also`` has other names and addresses of theirs. With ``keep_name``, their name stays in texts, where it may mean
-    somebody or something else. With ``also_documents``, files that name them are removed, too.
+    somebody or something else. With ``also_documents``, files that name them are removed, too; ``also_files`` has the
+    ids of further uploaded files to remove, such as those that cannot be searched.
     """
 
     who: str
     also: Sequence[str] = ()
     keep_name: bool = False
     also_documents: bool = False
+    also_files: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,10 @@ from sqlalchemy import Select, String, bindparam, select
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import Table, sql_table, tables
 from normata.erasure.columns import called, ids_of, keys_of, own_tables, texts_of
-from normata.erasure.person import Person
+from normata.erasure.person import ErasureRequest, Person
+from normata.errors import CommandError
+from normata.files.model import File
+from normata.files.searching import FileContents
 from normata.identity.model import User
 from normata.soa_versions.erasing import versions_with
 from normata.soa_versions.model import SoaVersion
@@ -44,19 +47,23 @@ class Survey:
     """The ``places`` that name a person, and the rows that are their ``own``.
 
     ``ids`` are rows whose own id names them, which cannot be changed. ``documents`` are rows with files that name them
-    and that law demands to keep (GDPR, article 17(3) b): they stay unless the request says otherwise. ``ambiguous``
-    counts the texts with a word that may be the person's name or an ordinary word.
+    and that law demands to keep (GDPR, article 17(3) b): they stay unless the request says otherwise. ``uploads`` are
+    further files that the person has uploaded: they do not name them. ``unsearched`` are files with contents that
+    cannot be searched, with their media type instead of columns. ``ambiguous`` counts the texts with a word that may be
+    the person's name or an ordinary word.
     """
 
     places: list[Place] = field(default_factory=list)
     own: list[Place] = field(default_factory=list)
     ids: list[Place] = field(default_factory=list)
     documents: list[Place] = field(default_factory=list)
+    uploads: list[Place] = field(default_factory=list)
+    unsearched: list[Place] = field(default_factory=list)
     ambiguous: int = 0
 
 
-def survey(transaction: Transaction, person: Person) -> Survey:
-    """Search every text of every table, and find the rows that are the person's own."""
+def survey(transaction: Transaction, person: Person, contents: FileContents) -> Survey:
+    """Search every text of every table and file, and find the rows that are the person's own."""
     found = Survey()
     if person.user_id is not None:
         for table, column in own_tables():
@@ -67,9 +74,42 @@ def survey(transaction: Transaction, person: Person) -> Survey:
     for table in tables():
         if texts_of(table):
             _look_through(transaction, table, person, found)
-    for version_id in versions_with(transaction, lambda text: _is_named_in(person, text)):
-        found.documents.append(Place(SoaVersion, (version_id,), ("files",)))
+    _look_through_documents(transaction, person, contents, found)
     return found
+
+
+def _look_through_documents(transaction: Transaction, person: Person, contents: FileContents, found: Survey) -> None:
+    def is_named_in(text: str) -> bool:
+        return _is_named_in(person, text)
+
+    for version_id in versions_with(transaction, is_named_in):
+        found.documents.append(Place(SoaVersion, (version_id,), ("files",)))
+    for one in contents.search(transaction, is_named_in):
+        named = tuple(part for part, is_in in (("name", one.in_name), ("content", one.in_content)) if is_in)
+        if named:
+            found.documents.append(Place(File, (one.id,), named))
+        elif person.user_id is not None and one.user_id == person.user_id:
+            found.uploads.append(Place(File, (one.id,), ("uploaded",)))
+        if one.in_content is None:
+            found.unsearched.append(Place(File, (one.id,), (one.media_type,)))
+
+
+class NoSuchFile(CommandError):
+    """There is no uploaded file with this id, or its bytes were erased already."""
+
+
+def require_files(transaction: Transaction, erasure_request: ErasureRequest) -> None:
+    """Raise NoSuchFile for ids that are those of no file that has its bytes."""
+    for file_id in erasure_request.also_files:
+        if transaction.row(_FILE, {"file": file_id}) is None:
+            raise NoSuchFile(f"--also-file {file_id}: there is no uploaded file with this id and its bytes")
+
+
+def to_remove(found: Survey, erasure_request: ErasureRequest) -> list[Place]:
+    """The rows whose files a request removes: those that name the person if it says so, and those that it names."""
+    places = [*found.documents] if erasure_request.also_documents else []
+    known = {place.key[0] for place in places if place.table is File}
+    return places + [Place(File, (one,), ("named",)) for one in sorted({*erasure_request.also_files} - known)]
 
 
 def _is_named_in(person: Person, text: str) -> bool:
@@ -133,6 +173,9 @@ def _as_text(value: Any) -> str:
 
 def _is_ambiguous(value: Any, person: Person) -> bool:
     return isinstance(value, str) and person.scan.are_ambiguous_in(value)
+
+
+_FILE = select(File.id).where(File.id == bindparam("file"), File.erased_at.is_(None))
 
 
 @cache

@@ -41,8 +41,12 @@ def file_faults(transaction: Transaction, store: FileStore, moment: float) -> It
     for one in store.stored():
         if one.place not in known and one.changed < moment - _SETTLED:
             where = f"{one.place.folder}/{one.place.name}"
-            yield f"{store.address} has {where}, which belongs to no file; it goes after a day"
+            yield f"{store.address} has {where}, which belongs to no file that has its bytes; it goes after a day"
 
 
 _TABLE = sql_table(File)
-_FILES = select(_TABLE.c.organization_id, _TABLE.c.id, _TABLE.c.sha256).order_by(_TABLE.c.organization_id, _TABLE.c.id)
+_FILES = (
+    select(_TABLE.c.organization_id, _TABLE.c.id, _TABLE.c.sha256)
+    .where(_TABLE.c.erased_at.is_(None))
+    .order_by(_TABLE.c.organization_id, _TABLE.c.id)
+)

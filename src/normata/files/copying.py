@@ -127,6 +127,10 @@ def _rows(transaction: Transaction, organization_id: str | None) -> Iterator[Any
 
 
 _TABLE = sql_table(File)
-_ALL = select(_TABLE.c.organization_id, _TABLE.c.id, _TABLE.c.sha256).order_by(_TABLE.c.id)
+_ALL = (
+    select(_TABLE.c.organization_id, _TABLE.c.id, _TABLE.c.sha256)
+    .where(_TABLE.c.erased_at.is_(None))
+    .order_by(_TABLE.c.id)
+)
 _WITH_IDS = _ALL.where(_TABLE.c.id.in_(bindparam("ids", expanding=True)))
 _OWN = _ALL.where(_TABLE.c.organization_id == bindparam("organization"))

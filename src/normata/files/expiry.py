@@ -1,7 +1,7 @@
 """Files that nobody has attached to a record go after a day, and what the store has without a row goes as well.
 
-Bytes without a row are those of files that have gone, and of uploads whose process has ended before the row was
-written. Only what has not changed for a day is looked at, so no upload that is in progress is hit.
+Bytes without a row are those of files that have gone or were erased, and of uploads whose process has ended before the
+row was written. Only what has not changed for a day is looked at, so no upload that is in progress is hit.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def without_row(database: Database, store: FileStore, before: float) -> li
 
 
 def places(transaction: Transaction, organizations: Sequence[str]) -> Set[Place]:
-    """Where the files of organizations are."""
+    """Where the files of organizations are, but for those that were erased."""
     return set(_places(transaction, organizations))
 
 
@@ -121,6 +121,6 @@ _ORGANIZATIONS = (
 )
 _DELETE = delete(_TABLE).where(_TABLE.c.id == bindparam("file"))
 _ROWS = select(_TABLE.c.organization_id, _TABLE.c.id, _TABLE.c.sha256).where(
-    _TABLE.c.organization_id.in_(bindparam("organizations", expanding=True))
+    _TABLE.c.organization_id.in_(bindparam("organizations", expanding=True)), _TABLE.c.erased_at.is_(None)
 )
 _JOB = select(_JOB_TABLE.c.type).where(_JOB_TABLE.c.owner == NO_ORGANIZATION, _JOB_TABLE.c.type == _NAME)

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import bindparam, func, select
+from sqlalchemy import text as sql_text
 
 from normata.core.changes.source import Row
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of
@@ -22,8 +23,8 @@ from normata.core.http.problems import HttpError
 from normata.core.http.request import Request
 from normata.core.log import logger
 from normata.core.schema.table import new_id, sql_table
-from normata.errors import DomainError, NotFound, QuotaExceeded, Unavailable
-from normata.files.model import MEDIA_TYPE, File
+from normata.errors import DomainError, FilesErased, NotFound, QuotaExceeded, Unavailable
+from normata.files.model import MEDIA_TYPE, WITH_CONTENT, File
 from normata.files.scanner import Scanner
 from normata.files.store import FileStore, Place, place_of
 from normata.identity.organization_lookup import reached
@@ -31,6 +32,10 @@ from normata.settings import Settings
 
 UPLOAD_WRITES = (insert_of(File),)
 
+_ERASED = (
+    "Its bytes were erased, with a person whom they named or after the time for which the organization keeps replaced"
+    " files; its hash and events remain."
+)
 _UNKNOWN_TYPE = "application/octet-stream"
 _AT_ONCE = 2**20  # bytes that are hashed and written together
 
@@ -133,8 +138,10 @@ def one_file(transaction: Transaction, request: Request) -> Any:
 
 
 def content_of(transaction: Transaction, request: Request) -> FileAnswer:
-    """The answer with the bytes of a file. Raises NotFound, and Unavailable when they cannot be read."""
+    """The answer with the bytes of a file. Raises NotFound, FilesErased, and Unavailable if they cannot be read."""
     row = one_file(transaction, request)
+    if row.erased_at is not None:
+        raise FilesErased(_ERASED)
     store, place = request.means[FileStore], place_of(row.organization_id, row.id, row.sha256)
 
     async def read(start: int, end: int) -> AsyncIterator[bytes]:
@@ -174,4 +181,6 @@ def _require_room(unit: UnitOfWork, organization_id: str, size: int, quota: int)
 
 _TABLE = sql_table(File)
 _FIND = select(*_TABLE.c).where(_TABLE.c.id == bindparam("file"))
-_USED = select(func.sum(_TABLE.c.size)).where(_TABLE.c.organization_id == bindparam("organization"))
+_USED = select(func.sum(_TABLE.c.size)).where(
+    _TABLE.c.organization_id == bindparam("organization"), sql_text(WITH_CONTENT)
+)

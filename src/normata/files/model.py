@@ -24,16 +24,26 @@ _Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_co
 _Size = Annotated[int, Field(ge=0, le=2**53 - 1), mapped_column(BigInteger().with_variant(Integer, "sqlite"))]
 
 UNATTACHED = "attached_at IS NULL"
+DETACHED = "detached_at IS NOT NULL AND erased_at IS NULL"
+WITH_CONTENT = "erased_at IS NULL"
 
 
 class File(Table):
     """A file that somebody has uploaded.
 
-    Until a record has it, only who has uploaded it sees it, and it goes after a day. What a record has had stays.
+    Until a record has it, only who has uploaded it sees it, and it goes after a day. What a record has had stays, until
+    its bytes are erased with a person whom they name, or after the time for which the organization keeps replaced ones.
     """
 
     __tablename__ = "file"
     array = "files"
+    # Not its name, of which a person may be erased: so its proof remains.
+    event_columns = frozenset(
+        {
+            *("id", "organization_id", "user_id", "media_type", "size", "sha256"),
+            *("created_at", "attached_at", "detached_at", "erased_at"),
+        }
+    )
     fixed = ("organization_id", "user_id", "name", "media_type", "size", "sha256", "created_at")
     named_if = ("attached_at", "user_id")
 
@@ -55,10 +65,27 @@ class File(Table):
     attached_at: Mapped[Timestamp | None] = mapped_column(
         info={"description": "When a record got it first; null if none has had it."}
     )
+    detached_at: Mapped[Timestamp | None] = mapped_column(
+        info={"description": "When a record last gave it up; null if none has."}
+    )
+    erased_at: Mapped[Timestamp | None] = mapped_column(
+        info={"description": "When its bytes were erased; null if they are there."}
+    )
 
     __table_args__ = (
         # For the quota, without reading the rows.
-        Index(None, "organization_id", "size"),
+        Index(
+            "ix_file_with_content",
+            *("organization_id", "size"),
+            sqlite_where=sql_text(WITH_CONTENT),
+            postgresql_where=sql_text(WITH_CONTENT),
+        ),
+        Index(
+            "ix_file_detached",
+            *("organization_id", "detached_at"),
+            sqlite_where=sql_text(DETACHED),
+            postgresql_where=sql_text(DETACHED),
+        ),
         Index(
             "ix_file_unattached",
             *("organization_id", "created_at"),

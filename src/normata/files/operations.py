@@ -9,8 +9,9 @@ from pydantic.alias_generators import to_camel
 
 from normata.core.http.body_stream import BodyStream
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
+from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import OrganizationQuery
-from normata.errors import MalwareFound, QuotaExceeded
+from normata.errors import FilesErased, MalwareFound, QuotaExceeded
 from normata.files import files
 from normata.files.model import File, FileName
 from normata.settings import Settings
@@ -24,6 +25,7 @@ class FileDescription(BaseModel):
     media_type: str = Field(description="The media type, as whoever has uploaded it says.")
     size: int = Field(description="The number of its bytes.")
     sha256: str = Field(description="The SHA-256 of its bytes, in hexadecimal digits.")
+    erased_at: Timestamp | None = Field(description="When its bytes were erased; null if they are there.")
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
 
@@ -39,8 +41,7 @@ class UploadQuery(OrganizationQuery):
 
 def present(row: Any) -> dict[str, Any]:
     """A file in wire form."""
-    description = FileDescription(id=row.id, name=row.name, media_type=row.media_type, size=row.size, sha256=row.sha256)
-    return description.model_dump(by_alias=True)
+    return {to_camel(name): getattr(row, name) for name in FileDescription.model_fields}
 
 
 _ID = "The id of the file."
@@ -50,6 +51,7 @@ _FILE: dict[str, Any] = {
     "mediaType": "application/pdf",
     "size": 184320,
     "sha256": "b137985ff484fb600db93107c77b0365c80d78f5b429ded0fd97361d077999eb",
+    "erasedAt": None,
 }
 _WHO = """Whoever reads the organization's records may read a file that a record has or has had. Until then only who has
 uploaded it may."""
@@ -102,7 +104,9 @@ scanner, what it refuses is answered 422 `malware_found`. With 503 nothing was s
         description=f"""\
 The bytes of a file, as an attachment under its name. `Range` gets a part of them (RFC 9110, section 14), with
 `If-Range` only while the entity tag, which is the SHA-256, is the same; of several ranges, all of the file is sent. A
-browser gives it no origin, and runs nothing of it. {_WHO}""",
+browser gives it no origin, and runs nothing of it. Once its bytes are erased, with a person whom they name or after the
+time for which the organization keeps replaced files, it is 410 `files_erased`. {_WHO}""",
+        errors=(FilesErased,),
         about=File,
         id_description=_ID,
         query=OrganizationQuery,

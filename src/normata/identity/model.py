@@ -7,8 +7,8 @@ from functools import cache
 from typing import Annotated, Any, Literal
 from zoneinfo import available_timezones
 
-from pydantic import AfterValidator, StringConstraints
-from sqlalchemy import Index, UniqueConstraint
+from pydantic import AfterValidator, Field, StringConstraints
+from sqlalchemy import Index, Integer, UniqueConstraint
 from sqlalchemy import text as sql_text
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -22,6 +22,7 @@ from normata.identity.mail_choices import DEFAULT_CHOICE, MailByType, MailColumn
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64), info=CODED)]
 # What happens to an assessment whose review is overdue: it is only shown as stale, or it lapses.
 StaleAssessments = Annotated[Literal["FLAG", "LAPSE"], mapped_column(text(8), info=CODED)]
+Days = Annotated[int, Field(ge=1, le=36_500), mapped_column(Integer())]
 
 
 @cache
@@ -70,6 +71,7 @@ class Organization(Table):
     risk_levels: Mapped[RiskLevels | None]  # of the cells of its risk matrix; null for the usual ones
     # When notifications are mailed to members who have not chosen.
     mail: Mapped[MailColumn] = mapped_column(server_default=DEFAULT_CHOICE, info={"default": DEFAULT_CHOICE})
+    keep_replaced_files_days: Mapped[Days | None]  # since a record gave up a file; null for ever
 
     __table_args__ = ({"info": {"organization_column": "id"}},)
 

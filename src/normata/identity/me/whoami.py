@@ -19,7 +19,7 @@ from normata.core.schema.wire import Wire
 from normata.errors import Forbidden, NotFound
 from normata.identity import preferences, users
 from normata.identity.mail_choices import MailByType, MailChoice
-from normata.identity.model import DateFormat, Membership, Operator, Organization, Theme, TimeZone, User
+from normata.identity.model import DateFormat, Days, Membership, Operator, Organization, Theme, TimeZone, User
 from normata.identity.preferences import (
     DATE_FORMAT,
     IS_MAIL_REFUSED,
@@ -42,6 +42,10 @@ class OwnOrganization(Wire):
     expires_at: Timestamp | None = Field(description="When the membership ends; null if it does not.")
 
 
+KEEP_REPLACED_FILES = (
+    "For how many days the bytes of a file are kept after the last record has given it up. Then they are erased; its"
+    " hash and its events stay. Null: for ever."
+)
 SCOPE = (
     "What the organization's management system is about, in its own words (ISO/IEC 27001, 4.3); null if it has not said"
     " so."
@@ -55,10 +59,11 @@ ORGANIZATION_MAIL = (
 
 
 class OwnOrganizationDetails(OwnOrganization):
-    """An organization that the caller is a member of, with its scope."""
+    """An organization that the caller is a member of, with its scope and what it has set."""
 
     scope: str | None = Field(description=SCOPE)
     mail: MailChoice = Field(description=ORGANIZATION_MAIL)
+    keep_replaced_files_days: Days | None = Field(description=KEEP_REPLACED_FILES)
 
 
 class Me(Wire):
@@ -132,7 +137,8 @@ def one_own(transaction: Transaction, caller: Caller, organization_id: str) -> d
     )
     if found is None:
         raise NotFound
-    return as_wire(found) | {"scope": found.scope, "mail": found.mail}
+    settings = {"mail": found.mail, "keepReplacedFilesDays": found.keep_replaced_files_days}
+    return as_wire(found) | {"scope": found.scope} | settings
 
 
 def as_wire(row: Any) -> dict[str, Any]:
@@ -166,7 +172,7 @@ _OWN = (
         _ORGANIZATION.c.id.in_(bindparam("organizations", expanding=True)),
     )
 )
-_OWN_IN_DETAIL = _OWN.add_columns(_ORGANIZATION.c.scope, _ORGANIZATION.c.mail)
+_OWN_IN_DETAIL = _OWN.add_columns(*(_ORGANIZATION.c[name] for name in ("scope", "mail", "keep_replaced_files_days")))
 _ORDER = [_ORGANIZATION.c.name, _ORGANIZATION.c.id]
 _USER_ROW = select(
     *(_USER.c[name] for name in ("email", "name", "organization_id", "mail", "mail_by_type", "refused_email")),

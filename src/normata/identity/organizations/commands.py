@@ -20,14 +20,18 @@ from normata.identity.authority import lock_members, require_role
 from normata.identity.mail_choices import DEFAULT_CHOICE
 from normata.identity.model import Membership, Organization, User
 
-_CHANGEABLE = ("name", "stale_assessments", "scope", "risk_levels", "mail")
+_CHANGEABLE = ("name", "stale_assessments", "scope", "risk_levels", "mail", "keep_replaced_files_days")
 
 CREATION_WRITES = (insert_of(Organization),)
 CHANGE_WRITES = (update_of(Organization, *_CHANGEABLE), *JOB_WRITES)
 REMOVAL_WRITES = (update_of(Organization, "removed_at"), update_of(Membership, "removed_at"))
 
 LAPSES = "lapses"  # the job that lapses or reinstates assessments after the organization's setting has changed
-_NEW = {"removed_at": None, "stale_assessments": "FLAG", "scope": None, "risk_levels": None, "mail": DEFAULT_CHOICE}
+_NEW = {
+    **dict.fromkeys(("removed_at", "scope", "risk_levels", "keep_replaced_files_days")),
+    "stale_assessments": "FLAG",
+    "mail": DEFAULT_CHOICE,
+}
 
 
 def create(unit: UnitOfWork, organization_id: str, name: str, slug: str | None = None) -> Any:

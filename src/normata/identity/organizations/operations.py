@@ -18,8 +18,8 @@ from normata.identity.invitations.operations import SENT, InvitationSent, Sendin
 from normata.identity.mail_choices import MailChoice
 from normata.identity.me import whoami
 from normata.identity.me.operations import ORGANIZATION
+from normata.identity.model import Days, StaleAssessments
 from normata.identity.model import Organization as OrganizationTable
-from normata.identity.model import StaleAssessments
 from normata.identity.organizations import commands as organization_life
 from normata.settings import Settings
 
@@ -51,6 +51,7 @@ class Organization(Wire):
     scope: str | None = Field(description=whoami.SCOPE)
     risk_levels: RiskLevels | None = Field(description=_RISK_LEVELS)
     mail: MailChoice = Field(description=whoami.ORGANIZATION_MAIL)
+    keep_replaced_files_days: Days | None = Field(description=whoami.KEEP_REPLACED_FILES)
 
 
 class OrganizationCreated(Organization):
@@ -72,7 +73,8 @@ class OrganizationCreation(Input):
 class OrganizationPatch(Input):
     """The changes of an organization. Omitted fields stay as they are, and so do null ones.
 
-    A null `scope` is removed, and null `riskLevels` are the usual ones.
+    A null `scope` is removed, null `riskLevels` are the usual ones, and with null `keepReplacedFilesDays` replaced
+    files are kept for ever.
     """
 
     name: Annotated[VisibleName | None, Field(description="The new name.")] = None
@@ -80,6 +82,7 @@ class OrganizationPatch(Input):
     scope: Annotated[Text | None, Field(description=whoami.SCOPE)] = None
     risk_levels: Annotated[RiskLevels | None, Field(description=_RISK_LEVELS)] = None
     mail: Annotated[MailChoice | None, Field(description=whoami.ORGANIZATION_MAIL)] = None
+    keep_replaced_files_days: Annotated[Days | None, Field(description=whoami.KEEP_REPLACED_FILES)] = None
 
 
 class _Made(NamedTuple):
@@ -107,6 +110,8 @@ def _change(unit: UnitOfWork, request: Request) -> Any:
         values["risk_levels"] = body.risk_levels
     if body.mail is not None:
         values["mail"] = body.mail
+    if "keep_replaced_files_days" in body.model_fields_set:
+        values["keep_replaced_files_days"] = body.keep_replaced_files_days
     return organization_life.change(unit, request.id, **values)
 
 
@@ -120,6 +125,7 @@ def _as_wire(row: Any) -> dict[str, Any]:
         "scope": row.scope,
         "riskLevels": row.risk_levels,
         "mail": row.mail,
+        "keepReplacedFilesDays": row.keep_replaced_files_days,
     }
 
 
@@ -137,6 +143,7 @@ _ORGANIZATION: dict[str, Any] = {
     "scope": None,
     "riskLevels": None,
     "mail": "DAILY",
+    "keepReplacedFilesDays": None,
 }
 _SCOPE = "Design, assembly and support of mobile robots in Hamburg and Gdańsk."
 
@@ -171,7 +178,7 @@ member, or where the token is narrowed to another one.""",
         build=lambda transaction, request: whoami.one_own(transaction, request.caller, request.id),
         answer=whoami.OwnOrganizationDetails,
         answer_description="The organization.",
-        example=ORGANIZATION | {"scope": _SCOPE, "mail": "DAILY"},
+        example=ORGANIZATION | {"scope": _SCOPE, "mail": "DAILY", "keepReplacedFilesDays": None},
     ),
     ChangeOperation(
         http_method="POST",
@@ -206,6 +213,7 @@ organization by it.""",
             "scope": None,
             "riskLevels": None,
             "mail": "DAILY",
+            "keepReplacedFilesDays": None,
             "invitation": SENT
             | {
                 "organizationId": "01a1f87c-691d-7204-a6da-d46c39e191fb",

@@ -1,4 +1,4 @@
-"""Settings: the name and the scope of the organization, and its removal."""
+"""Settings: the name and the scope of the organization, how long it keeps files, and its removal."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ async def change(page_request: OrganizationRequest) -> Response:
     form, organization_id = await page_request.fields(), page_request.membership.organization_id
     step = form.get("step")
     if step == "change":
-        entered = {name: form.get(name) for name in ("name", "scope", "mail")}
-        outcome = await page_request.change("changeOrganization", row_id=organization_id, body=entered)
+        entered = {name: form.get(name) for name in ("name", "scope", "mail", "keepReplacedFilesDays")}
+        days = entered["keepReplacedFilesDays"].strip()
+        body = entered | {"keepReplacedFilesDays": int(days) if days.isdecimal() else days or None}
+        outcome = await page_request.change("changeOrganization", row_id=organization_id, body=body)
         if outcome.refusal is not None:
             return await _page(page_request, outcome.refusal, entered)
         return page_request.go(page_request.path("settings"), "organization_changed")

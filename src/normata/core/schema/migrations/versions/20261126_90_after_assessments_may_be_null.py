@@ -90,3 +90,4 @@ def upgrade() -> None:
     compute_anew(op.get_bind(), MATCHES_THAT_COUNT, with_baselines=True)
     for kind in _KINDS:  # of the previous version's lists; this version's have an index of live records
         op.drop_index(f"ix_{kind}_list", kind)
+    op.drop_index("ix_file_organization_id_size", "file")  # the previous version's quota counts erased files as well
