@@ -11,8 +11,8 @@ from alembic import op
 
 from normata.core.db.types import Document, now, text, timestamp
 
-revision = "20261126_09"
-down_revision = "20261126_08"
+revision = "20261126_10"
+down_revision = "20261126_09"
 
 _FILE = sa.table(
     "file", sa.column("id", text(255)), sa.column("attached_at", timestamp()), sa.column("detached_at", timestamp())
