@@ -18,6 +18,7 @@ _VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
     "isApplicable": ((), ("true",), ("false",)),
     "hasGap": ((), ("true",), ("false",)),
     "isAssessed": ((), ("true",), ("false",)),
+    "ownerId": ((), ("member-editor",), ("member-editor", "member-admin", "member-foreigner")),
 }
 
 
@@ -61,11 +62,11 @@ def test_pages_of_a_filter_follow_each_other(alpha: Stating, monkeypatch: pytest
 def _state(alpha: Stating) -> None:
     """Say something of everything that there is to say, also of a framework that is left afterwards."""
     coverage_filter: dict[str, dict[str, Any]] = {
-        "moon.A.1": {"coverageStatus": "PARTIAL", "coverageGap": "Half of it"},
+        "moon.A.1": {"coverageStatus": "PARTIAL", "coverageGap": "Half of it", "ownerId": "member-editor"},
         "moon.A.2": {"coverageStatus": "FULL", "coverageGap": ""},
         "sun.A.1": {"coverageStatus": "FULL"},
         "sun.A.3": {"isApplicable": False, "justification": "We have none"},
-        "own.A.1": {"coverageStatus": "NONE", "coverageGap": "All of it"},
+        "own.A.1": {"coverageStatus": "NONE", "coverageGap": "All of it", "ownerId": "member-admin"},
     }
     for control, said in coverage_filter.items():
         assert alpha.put(control, **said).status_code == 200
@@ -89,5 +90,6 @@ def _meets(one: dict[str, Any], wanted: dict[str, tuple[str, ...]]) -> bool:
         "isApplicable": str(said["isApplicable"] is not False).lower(),
         "hasGap": str(bool(said["coverageGap"])).lower(),
         "isAssessed": str(said["coverageStatus"] is not None).lower(),
+        "ownerId": said["ownerId"],
     }
     return all(values[name] in chosen for name, chosen in wanted.items())

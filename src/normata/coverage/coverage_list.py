@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import UtcTimestamp, now
-from normata.core.schema.fields import ControlType, CoverageStatus
+from normata.core.schema.fields import ControlType, CoverageStatus, Identifier
 from normata.core.schema.paging import QueryFlag
 from normata.coverage.assessments import assessed_to_wire, read_assessments
 from normata.coverage.covering import covering_matches
@@ -28,7 +28,7 @@ class CoverageQuery(ControlQuery):
 
     counts_all: ClassVar[bool] = False
 
-    repeated: ClassVar[tuple[str, ...]] = ("coverageStatus", "effectiveCoverageStatus")
+    repeated: ClassVar[tuple[str, ...]] = ("coverageStatus", "effectiveCoverageStatus", "ownerId")
 
     coverage_status: Annotated[
         list[CoverageStatus] | None,
@@ -53,6 +53,10 @@ class CoverageQuery(ControlQuery):
     is_stale: Annotated[QueryFlag | None, Field(description="Whether the assessment has to be stale.")] = None
     has_gap: Annotated[
         QueryFlag | None, Field(description="Whether the assessment has to say what is missing (`coverageGap`).")
+    ] = None
+    owner_id: Annotated[
+        list[Identifier] | None,
+        Field(description="Only controls that this member is responsible for, or one of these where it is repeated."),
     ] = None
     type: Annotated[ControlType | None, Field(description="Only categories, or only other controls.")] = None
 
@@ -86,6 +90,7 @@ class CoverageQuery(ControlQuery):
             ControlCoverage.coverage_status.in_(self.coverage_status) if self.coverage_status else None,
             _is(ControlCoverage.coverage_status.is_not(None), self.is_assessed),
             _is(is_stale(literal(self.as_of or now(), UtcTimestamp())), self.is_stale),
+            ControlCoverage.owner_id.in_(self.owner_id) if self.owner_id else None,
             None if self.has_gap is None else has_gap if self.has_gap else has_none,
         )
 
@@ -94,6 +99,7 @@ class CoverageQuery(ControlQuery):
         """Whether a control without an assessment meets these conditions."""
         return (
             not self.coverage_status
+            and not self.owner_id
             and self.is_assessed is not True
             and self.is_stale is not True
             and self.has_gap is not True

@@ -16,12 +16,12 @@ _COLUMNS: Mapping[str, tuple[str, str]] = {
     "effectiveCoverageStatus": ("field.effective", "nb"),
     "coverageStatus": ("field.coverageStatus", "less"),
     "coverageGap": ("field.coverageGap", "less missing"),
-    "framework": ("field.framework", "less nb"),
     "ownerId": ("field.ownerId", "less nb"),
+    "framework": ("field.framework", "less nb"),
     "reviewBy": ("field.reviewBy", "less nb"),
     "type": ("field.type", "less nb"),
 }
-_USUAL = 4
+_USUAL = 5
 _GROUPS: Mapping[str, str] = {
     "effectiveCoverageStatus": "field.effective",
     "coverageStatus": "field.coverageStatus",

@@ -16,18 +16,24 @@ from normata.console.app.control_columns import (
     group_value,
     groupings,
 )
+from normata.console.app.control_owners import (
+    ME,
+    names_on_page,
+    owner_choice_of,
+    owner_names,
+    people_for,
+    with_own_id,
+)
 from normata.console.app.event_lines import UNSHOWN
 from normata.console.app.links import happenings_of, links_of, links_query, named_in
 from normata.console.app.neighbourhood import neighbourhood_of
 from normata.console.app.organization_request import OrganizationRequest
-from normata.console.app.people import PEOPLE, names_of
-from normata.console.app.records.references import names_of as record_names
+from normata.console.app.people import PEOPLE
 from normata.console.app.saved_views import ListView, Tab, list_view
 from normata.console.app.staleness import WORDING_CHANGED, changed_wording, reasons_of
 from normata.console.app.view_links import PARAMETER
 from normata.console.filters import words
 from normata.console.texts import text
-from normata.core.http.roles import AUDITOR
 from normata.core.schema.fields import COVERAGE_STATUSES, REASONS
 
 # The filters of the list, as parameters of the page and of the operation.
@@ -40,6 +46,7 @@ _FILTERS = (
     "isApplicable",
     "isAssessed",
     "isStale",
+    "ownerId",
     "type",
     "search",
 )
@@ -53,6 +60,7 @@ _WORDS = {
     "isApplicable": "field.isApplicable",
     "isAssessed": "field.isAssessed",
     "isStale": "field.isStale",
+    "ownerId": "field.ownerId",
     "type": "field.type",
 }
 _OPTIONS = dict.fromkeys(_WORDS, "yes_no") | {
@@ -60,11 +68,13 @@ _OPTIONS = dict.fromkeys(_WORDS, "yes_no") | {
     "coverageStatus": "levels",
     "effectiveCoverageStatus": "levels",
     "hasGap": "noted",
+    "ownerId": "owners",
     "type": "types",
 }
 # The views that everyone has, before anybody has saved one.
 _VIEWS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "all": {},
+    "mine": {"ownerId": [ME]},
     "gaps": {"type": ["CONTROL"], "isApplicable": ["true"], "effectiveCoverageStatus": ["NONE", "PARTIAL"]},
     "unassessed": {"type": ["CONTROL"], "isAssessed": ["false"]},
     "lifted": {"isIndirectlyCovered": ["true"]},
@@ -73,7 +83,7 @@ _VIEWS: Mapping[str, Mapping[str, Sequence[str]]] = {
 ADDITIONS = ("tasks", "auditItems", "evidence", "policies", "risks")  # the kinds of what is added to a control
 _ORDER = ("sortColumn", "sortDirection", "page", "cursor", "limit")
 _MAX_HISTORY = 20
-_NOTHING_OPEN: list[Any] = [{"coverage": {}}, {}, {"items": []}, {"items": [], "total": 0}]
+_NOTHING_OPEN: list[Any] = [{"coverage": {}}, {}, {"items": [], "total": 0}, {"items": [], "total": 0}]
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:
@@ -92,7 +102,9 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         else ()
     )
     group = group_of(sent.get("group"))
-    listed = wanted | ({"sortColumn": [group]} if group else {})
+    find = sent.get("find.ownerId", "").strip()[:200]
+    owned = await with_own_id(page_request, wanted["ownerId"])
+    listed = wanted | {"ownerId": owned} | ({"sortColumn": [group]} if group else {})
     columns = columns_of(sent.getlist("columns"), is_of_one=len(wanted["frameworks"]) == 1)
     has_owners = any(column.key == "ownerId" for column in columns)
     controls, adopted, *found = await page_request.ask(
@@ -103,7 +115,9 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     opened: Mapping[str, Any]
     opened, why, members, links = found or _NOTHING_OPEN
     chosen = {name: sent.get(name, "") for name in (*_FILTERS, *_ORDER)}
-    options = _options(adopted["items"])
+    shown_owners = [one["coverage"]["ownerId"] for one in controls["items"]] if has_owners else []
+    owners = await owner_names(page_request, [*shown_owners, *owned])
+    options = _options(adopted["items"], owners)
     order = [(name, chosen[name]) for name in ("sortColumn", "sortDirection", "limit") if chosen[name]]
     filters = [(name, value) for name in _FILTERS for value in sent.getlist(name) if value]
     view = list_view(page_request, "controls", (*_FILTERS, *_ORDER[:2], "columns", "group"))
@@ -124,7 +138,8 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         groupings=groupings(),
         group_value=group_value,
         group_counts=await group_counts(page_request, group, listed, controls["items"]),
-        owners=await _owners(page_request, controls["items"]) if has_owners else {},
+        owners=owners,
+        owner_choice=await owner_choice_of(page_request, options["owners"], find),
         sort_link=lambda **changed: page_request.link(**{"group": None, **changed}),
         views=[*_views(page_request, filters, view), *view.tabs],
         chips=_chips(page_request, filters, options),
@@ -138,24 +153,19 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         why=why,
         place=_place(controls["items"], open_id),
         reasons=reasons_for(opened["coverage"]),
-        people=_people(members, opened["coverage"].get("ownerId")),
+        people=await people_for(page_request, members, opened["coverage"].get("ownerId")),
         here_with=lambda **changed: page_request.here_with(**{"open": None, **changed}),
     )
 
 
-async def _owners(page_request: OrganizationRequest, controls: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
-    """The names of the owners of assessments, by the ids of their memberships."""
-    named = await record_names(page_request, (("memberships", one["coverage"]["ownerId"]) for one in controls))
-    return {row_id: one.words for (_, row_id), one in named.items()}
-
-
-def _options(adopted: Sequence[Mapping[str, Any]]) -> Mapping[str, list[tuple[str, str]]]:
+def _options(adopted: Sequence[Mapping[str, Any]], owners: Mapping[str, str]) -> Mapping[str, list[tuple[str, str]]]:
     """The options of each filter: pairs of value and label."""
     return {
         "frameworks": [(one["slug"], one["identifier"]) for one in adopted],
         "levels": [(level, text(f"status.{level}")) for level in COVERAGE_STATUSES],
         "yes_no": [("true", text("app.yes")), ("false", text("app.no"))],
         "noted": [("true", text("app.noted")), ("false", text("app.not_noted"))],
+        "owners": [(ME, text("app.controls.me")), *sorted(owners.items(), key=lambda one: one[1])],
         "types": [("CONTROL", text("type.CONTROL")), ("CATEGORY", text("type.CATEGORY"))],
     }
 
@@ -209,15 +219,6 @@ def _place(controls: Sequence[Mapping[str, Any]], control_id: str) -> _Place:
         return _Place(after=ids[0] if control_id and ids else "")
     at = ids.index(control_id)
     return _Place(at + 1, ids[at - 1] if at else "", ids[at + 1] if at + 1 < len(ids) else "")
-
-
-def _people(members: Mapping[str, Any], owner_id: str | None) -> list[tuple[str, str]]:
-    """Who can be chosen as owner: members who are people and no auditors, and the present owner, whoever it is."""
-    return [
-        (one["id"], one["name"])
-        for one in members["items"]
-        if one["id"] == owner_id or not (one["removedAt"] or one["isServiceAccount"] or one["role"] == AUDITOR)
-    ]
 
 
 def reasons_for(coverage: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -288,6 +289,9 @@ async def control_page(
         answers = await page_request.ask(*api_queries)
         (history,) = await page_request.ask_if_there(events) or [{"items": [], "total": 0}]
     found = dict(zip(about, answers, strict=False))
+    owners, users = await names_on_page(
+        page_request, found["listMembers"], control["coverage"]["ownerId"], history["items"]
+    )
     refused = refusal or setting_aside.refusal
     return page_request.page(
         "app/control.html",
@@ -307,9 +311,9 @@ async def control_page(
             page_request, "controls", control_id, history["items"], named_in(found["listLinks"]) if is_now else {}
         ),
         unshown=UNSHOWN | {"controlId", "ownerId"},
-        names=names_of(found["listMembers"]),
-        member_names={one["id"]: one["name"] for one in found["listMembers"]["items"]},
-        people=_people(found["listMembers"], control["coverage"]["ownerId"]),
+        names=users,
+        member_names=owners,
+        people=await people_for(page_request, found["listMembers"], control["coverage"]["ownerId"]),
         says=dict(control["coverage"]) | dict(typed or {}),
         reasons=reasons_for(control["coverage"]),
         refusal=refusal,

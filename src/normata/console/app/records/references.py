@@ -41,11 +41,12 @@ class Choice(NamedTuple):
     total: int
     find: str
     kind: str
+    may_search: bool = False
 
     @property
     def is_part(self) -> bool:
         """Whether to offer a search, because not all choices are listed."""
-        return bool(self.find) or self.total > _MOST
+        return self.may_search or bool(self.find) or self.total > _MOST
 
 
 def queries_for_names(wanted: Iterable[tuple[str, str | None]]) -> list[ApiQuery]:
