@@ -48,8 +48,8 @@ def test_ones_own_controls_are_a_view_and_others_a_filter(people: People) -> Non
         assert re.search(r"Owner (Me|Editor|member-foreigner)", text_of(page))
     assert "Owner Editor" in text_of(people["viewer"].get(f"{LIST}?ownerId=member-editor"))
     assert "Foreigner" not in people["viewer"].get(f"{LIST}?ownerId=member-foreigner").text
-    found = people["viewer"].get(f"{LIST}?find.ownerId=edit")
-    assert '<option value="member-editor">Editor' in found.text
+    searched = people["viewer"].get(f"{LIST}?find.ownerId=edit")
+    assert '<option value="member-editor">Editor' in searched.text
 
 
 def test_an_owner_beyond_the_first_members_stays_when_others_change_the_rest(
