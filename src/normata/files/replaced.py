@@ -60,9 +60,9 @@ def _keys(detached: Detached) -> list[dict[str, str]]:
 
 
 def _held(transaction: Transaction, organization_id: str) -> set[str]:
-    """The files that the records of an organization have."""
+    """The files that the records of an organization have. Their history only tells what they had."""
     found: set[str] = set()
-    for table in tables():
+    for table in (one for one in tables() if one.published):
         for name in columns_with_files(table):
             for row in transaction.stream(_lists(table, name), {"organization": organization_id}):
                 found.update(row[0] or ())
