@@ -26,11 +26,12 @@ from normata.identity.model import AccessToken, Invitation
 from normata.identity.sign_in_model import Session
 from normata.records.assurance import Risk
 from normata.records.base import Restorable
-from normata.records.kinds import Task
+from normata.records.kinds import Policy, Task
 from normata.tables import Table
 from normata.wiring import changes_of
 from tests.files.rows import file_row
 from tests.links.rows import link_row
+from tests.policies.rows import POLICIES, policy_draft_row, policy_values
 from tests.soa_versions.rows import version_rows
 from tests.views.rows import view_row
 
@@ -102,6 +103,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
         "files": [file_row(ALPHA), file_row(BETA)],
         "notifications": [_notification(number) for number in range(12)] + _other_notifications(),
         **{kind.path: _records(kind) for kind in Restorable.kinds},
+        "policyVersions": [policy_draft_row(owner) for owner in (ALPHA, BETA)],
         "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)],
     }
 
@@ -366,6 +368,7 @@ def _records(kind: type[Restorable]) -> list[dict[str, Any]]:
     Kinds with slugs also have an archived record whose slug a live one, the namesake, has taken.
     """
     states = ["archived", "live"] + (["taken", "namesake"] if "slug" in kind.sql().c else [])
+    states += list(POLICIES) if kind is Policy else []
     return [
         _record(kind, state, organization_id, number)
         for organization_id in (ALPHA, BETA)
@@ -382,17 +385,15 @@ def _record(kind: type[Restorable], state: str, organization_id: str, number: in
         "createdAt": EARLIER,
         "archivedAt": ARCHIVED if state in ("archived", "taken") else None,
     }
-    if "updated_at" in columns:
-        record["updatedAt"] = EARLIER
-    if "slug" in columns:
-        record["slug"] = f"{kind.path}-shared" if state in ("taken", "namesake") else f"{kind.path}-{state}"
-    if "short_id" in columns:
-        record["shortId"] = number
+    slug = "shared" if state in ("taken", "namesake") else state
+    made = {"slug": f"{kind.path}-{slug}", "short_id": number, "updated_at": EARLIER}
+    record |= {to_camel(name): value for name, value in made.items() if name in columns}
     if state == "live":  # it is overdue, and a member is responsible for it
         dates = [to_camel(column.name) for column in columns if "due" in column.info]
         record |= dict.fromkeys(dates[:1], DUE)
         if kind.responsible is not None:
             record[to_camel(kind.responsible)] = RESPONSIBLE[organization_id]
+    record |= policy_values(state, OWNERS[organization_id])
     if kind is Risk and state == "namesake":  # an owner can accept it, and what it claims rests on no control
         record |= {"ownerId": OWNERS[organization_id], "residualProbability": 2, "residualImpact": 3}
         record |= {"inherentProbability": 4, "inherentImpact": 4, "treatmentStrategy": "MITIGATE"}

@@ -129,10 +129,26 @@ class WrongState(DomainError):
 
     message = "Its state does not allow this."
 
-    def __init__(self, state: str = "APPROVED", allowed: Sequence[str] = ("DRAFT",)) -> None:
-        super().__init__(f"It is {state}, and this takes the state {' or '.join(allowed)}.")
+    def __init__(self, state: str = "APPROVED", allowed: Sequence[str] = ("DRAFT",), more: str = "") -> None:
+        super().__init__(f"It is {state}, and this takes the state {' or '.join(allowed)}.{more and f' {more}'}")
         self.state = state
         self.allowed = tuple(allowed)
+
+
+class WrongVersion(DomainError):
+    """The version in the request is not the one that this is about; ``version`` is its number, so read it again."""
+
+    message = "This is about another version than the one in the request; read it again."
+
+    def __init__(self, version: int | None = 4) -> None:
+        super().__init__(f"This is about version {version}, not the one in the request; read it again.")
+        self.version = version
+
+
+class NoApprover(DomainError):
+    """The policy has no approver who can approve it, so it cannot be submitted."""
+
+    message = "The policy has no approver who is a member and no auditor; an admin names one first."
 
 
 class QuotaExceeded(DomainError):

@@ -37,6 +37,7 @@ from normata.names import operations as names
 from normata.notifications import operations as notifications
 from normata.own_frameworks import match_operations as own_matches
 from normata.own_frameworks import operations as own_frameworks
+from normata.policies import operations as policies
 from normata.records import operations as records
 from normata.records.archive import operations as archive
 from normata.records.due import operations as due
@@ -64,6 +65,7 @@ _DECLARED: tuple[Operation, ...] = (
     *reports.OPERATIONS,
     *history.OPERATIONS,
     *risks.OPERATIONS,
+    *policies.OPERATIONS,
     *soa_versions.OPERATIONS,
     *notifications.OPERATIONS,
     *due.OPERATIONS,

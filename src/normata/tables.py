@@ -17,6 +17,7 @@ from normata.identity import model as _identity
 from normata.identity import sign_in_model as _sign_in
 from normata.links import model as _links
 from normata.notifications import model as _notifications
+from normata.policies import model as _policies
 from normata.records import archiving as _archiving
 from normata.records import assurance as _records
 from normata.soa_versions import model as _soa_versions
@@ -38,5 +39,6 @@ _modules = (
         _jobs,
         _links,
     ),
+    _policies,
     *(_notifications, _records, _revisions, _short_ids, _sign_in, _soa_versions, _upgrades, _views, _wordings),
 )

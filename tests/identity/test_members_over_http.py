@@ -301,7 +301,7 @@ def test_assessments_of_what_was_left_are_not_counted(service: Served) -> None:
 @on_both
 def test_it_is_handed_over_in_parts(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responsibilities, "MAX_AT_ONCE", 2)
-    headers = service.bearer("editor")
+    headers = service.bearer("admin")
     answers: list[dict[str, Any]] = []
     while not answers or answers[-1]["more"]:
         response = service.client.post(

@@ -103,6 +103,7 @@ AS_IT_WAS = {
     **dict.fromkeys(("removedAt", "scope", "riskLevels", "keepReplacedFilesDays")),
     "staleAssessments": "FLAG",
     "mail": "DAILY",
+    "allowsSelfApproval": False,
 }
 
 

@@ -20,7 +20,7 @@ from tests.served import Headers, Served
 from tests.world import ALPHA
 
 every = pytest.mark.parametrize("kind", WITH_RESPONSIBLE)
-VIEWER, ADMIN = "member-viewer", "member-admin"
+VIEWER, ADMIN, OWNER = "member-viewer", "member-admin", "member-owner"
 
 
 def made(service: Served, kind: type[Restorable], headers: Headers, **values: Any) -> Row:
@@ -49,31 +49,31 @@ def told(service: Served, user: str, row_id: str) -> list[Row]:
 @every
 def test_whoever_is_to_answer_is_told_once(kind: type[Restorable], shared: Served) -> None:
     """On creation and on a change, and the new one alone; a change of something else is not their news."""
-    editor, responsible = shared.bearer("editor"), RESPONSIBLE[kind.path][0]
-    record = made(shared, kind, editor, **{responsible: VIEWER})
+    admin, responsible = shared.bearer("admin"), RESPONSIBLE[kind.path][0]
+    record = made(shared, kind, admin, **{responsible: VIEWER})
     (first,) = told(shared, "viewer", record["id"])
     assert (first["type"], first["category"], first["readAt"]) == ("record.assigned", RESPONSIBLE[kind.path][1], None)
-    assert first["payload"]["params"] == {"label": "Something", "assignedBy": "Editor"}
-    patched(shared, kind, record["id"], editor, **{kind.title_column(): "Other"})
+    assert first["payload"]["params"] == {"label": "Something", "assignedBy": "Admin"}
+    patched(shared, kind, record["id"], admin, **{kind.title_column(): "Other"})
     assert len(told(shared, "viewer", record["id"])) == 1
-    patched(shared, kind, record["id"], editor, **{responsible: ADMIN})
-    patched(shared, kind, record["id"], editor, **{responsible: None})
-    assert [item["payload"]["params"]["label"] for item in told(shared, "admin", record["id"])] == ["Other"]
+    patched(shared, kind, record["id"], admin, **{responsible: OWNER})
+    patched(shared, kind, record["id"], admin, **{responsible: None})
+    assert [item["payload"]["params"]["label"] for item in told(shared, "owner", record["id"])] == ["Other"]
     assert len(told(shared, "viewer", record["id"])) == 1
-    patched(shared, kind, record["id"], editor, **{responsible: "member-editor"})
-    assert told(shared, "editor", record["id"]) == []
+    patched(shared, kind, record["id"], admin, **{responsible: ADMIN})
+    assert told(shared, "admin", record["id"]) == []
 
 
 @every
 def test_an_archive_is_told_and_each_link_leads_to_the_record(kind: type[Restorable], shared: Served) -> None:
     """Assigned, archived, restored: each for whoever got it, with a token that only reads."""
-    editor, responsible = shared.bearer("editor"), RESPONSIBLE[kind.path][0]
-    record = made(shared, kind, editor, **{responsible: VIEWER})
+    admin, responsible = shared.bearer("admin"), RESPONSIBLE[kind.path][0]
+    record = made(shared, kind, admin, **{responsible: VIEWER})
     for action in ("archive", "restore"):
-        shared.client.post(f"/{kind.path}/{record['id']}/{action}/", headers=editor).raise_for_status()
+        shared.client.post(f"/{kind.path}/{record['id']}/{action}/", headers=admin).raise_for_status()
     found = told(shared, "viewer", record["id"])
     assert [item["type"] for item in found] == ["record.assigned", "record.archived", "record.restored"]
-    assert found[1]["payload"]["params"] == {"label": "Something", "archivedBy": "Editor"}
+    assert found[1]["payload"]["params"] == {"label": "Something", "archivedBy": "Admin"}
     viewer = shared.bearer("viewer", scope="read")
     for item in found:
         there = shared.client.get(item["payload"]["url"], params={"organizationId": ALPHA}, headers=viewer)
@@ -82,10 +82,10 @@ def test_an_archive_is_told_and_each_link_leads_to_the_record(kind: type[Restora
 
 @every
 def test_nobody_is_told_of_what_they_archived_themselves(kind: type[Restorable], shared: Served) -> None:
-    editor = shared.bearer("editor")
-    record = made(shared, kind, editor, **{RESPONSIBLE[kind.path][0]: "member-editor"})
-    shared.client.post(f"/{kind.path}/{record['id']}/archive/", headers=editor).raise_for_status()
-    assert told(shared, "editor", record["id"]) == []
+    admin = shared.bearer("admin")
+    record = made(shared, kind, admin, **{RESPONSIBLE[kind.path][0]: ADMIN})
+    shared.client.post(f"/{kind.path}/{record['id']}/archive/", headers=admin).raise_for_status()
+    assert told(shared, "admin", record["id"]) == []
 
 
 def test_a_load_assigns_without_a_word(service: Served) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -23,8 +24,10 @@ from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import NotificationPayload
 from normata.notifications.subscriber import RULES
 from normata.notifications.texts import ENGLISH
+from normata.policies.versions import PolicyStep
 from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
+from normata.records.kinds import Policy
 from normata.soa_versions.model import SoaVersion
 from tests import stored
 from tests.databases import change, open_url
@@ -65,6 +68,10 @@ def changes() -> Iterator[Change]:
                 yield Reminded("remind", kind, ALPHA, "row", row, row, what=date.column, which=which)
     version = {"id": "row", "title": "For the audit", "approver_id": "member-viewer"}
     yield Change("create", SoaVersion, ALPHA, "row", version)
+    policy = {"id": f"policies-reviewed-{ALPHA}", "title": "Doors", "approver_id": "member-viewer"}
+    for action in ("submit", "approve", "reject"):
+        step = PolicyStep(action, Policy, ALPHA, policy["id"], policy, policy, counts={"version": 1})
+        yield replace(step, submitted_by_id="member-viewer")
     assessment = {"control_id": "sun.A.1", "owner_id": "member-viewer", "review_by": "2026-11-20T00:00:00.000Z"}
     yield Change("assess", ControlCoverage, ALPHA, "say-sun.A.1", assessment)
     for which in WHICHES:

@@ -8,6 +8,7 @@ from tests.core.db.sessions import Session
 from tests.postgresql.row_level import DELETED, SECRET
 
 FIXED_OF_STATEMENTS = ("organization_id", "control_id", "created_at")
+FIXED_OF_POLICY_VERSIONS = ("id", "organization_id", "policy_id", "is_imported", "created_at", "erased_at")
 SEALING = {"unsealed_event", "event_leaf", "event_checkpoint"}
 
 
@@ -40,7 +41,8 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     own |= {"saved_view", "mapping_document", "baseline", "baseline_control"}
     records = {kind.sql().name for kind in Restorable.kinds}
     # Jobs are of no tenant: whoever runs them looks for those of all. They say whose they are, of which type, and when.
-    noted = {"link", "file", "archive_entry", "short_id_counter", "idempotency_key", "job", "soa_version"}
+    noted = {"link", "file", "archive_entry", "short_id_counter", "idempotency_key", "job"}
+    noted |= {"soa_version", "policy_version"}
     people = {"user_account", "membership", "organization", "invitation", "access_token", "session"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
     people |= {"password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count", "sign_in_link"}
@@ -67,6 +69,8 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
                 "keep_replaced_files_days",
             )
         ),
+        ("organization", "allows_self_approval"),
+        *(columns("policy_version") - {("policy_version", name) for name in FIXED_OF_POLICY_VERSIONS}),
         *(("invitation", name) for name in ("accepted_at", "revoked_at")),
         *(("session", name) for name in ("ended_at", "last_used_at")),
         *(("password", name) for name in ("hash", "changed_at")),

@@ -18,6 +18,7 @@ from normata.frameworks.wording_model import ControlWording
 from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.links.model import Link
 from normata.notifications.model import Notification
+from normata.policies.model import PolicyVersion
 from normata.records.base import Restorable
 from normata.soa_versions.model import SoaVersion
 from normata.tables import Table
@@ -46,6 +47,7 @@ _TABLES: tuple[type[Table], ...] = (
     SoaVersion,
     File,
     *Restorable.kinds,
+    PolicyVersion,
     Link,
     *OPERATORS_OWN,
 )

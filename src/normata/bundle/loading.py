@@ -28,6 +28,10 @@ from normata.identity.memberships import fault_owners_that_end
 from normata.identity.model import Membership, Organization
 from normata.links.model import Link
 from normata.links.rules import check_loaded as check_links
+from normata.policies.imported import begin_versions
+from normata.policies.imported import check_loaded as check_policy_versions
+from normata.policies.model import PolicyVersion
+from normata.records.kinds import Policy
 from normata.soa_versions.model import SoaVersion
 from normata.soa_versions.versions import check_loaded
 from normata.tables import Table
@@ -60,7 +64,13 @@ def load(
     make_valid(
         unit,
         groups,
-        own_rules={**RULES, Membership: fault_owners_that_end, SoaVersion: check_loaded, Link: check_links},
+        own_rules={
+            **RULES,
+            Membership: fault_owners_that_end,
+            SoaVersion: check_loaded,
+            PolicyVersion: check_policy_versions,
+            Link: check_links,
+        },
         buffer=buffer.put,
         refused=refused,
         stamped=("last_sync_at",) if sync else (),
@@ -75,6 +85,7 @@ def load(
     for organization_id in affected:
         lock_coverage(unit, organization_id)
     _write(unit, groups, progress, "import" if sync else "load")
+    begin_versions(unit, [row.id for row in groups.get(Policy, ()) if row.changed])
     if rewording is not None:
         rewording.controls = reworded_controls(groups.get(Control, ()), groups.get(Framework, ()))
         record_rewording(unit, rewording)

@@ -30,6 +30,8 @@ from normata.links.commands import Wanted, make_links
 from normata.links.model import End
 from normata.notifications.read_marks import mark_all
 from normata.notifications.reminders import remind
+from normata.policies import steps
+from normata.policies.drafts import write_draft
 from normata.records import writing
 from normata.records.archive.queries import KINDS
 from normata.records.archiving import archive
@@ -173,12 +175,27 @@ def _do(unit: UnitOfWork, step: history.Step) -> None:
         writing.create(unit, kind, ORGANIZATION, step.values or {}, record_id=step.record_id)
     elif step.action == "change":
         writing.change(unit, kind, step.record_id, step.values or {})
+    elif step.action in _POLICY_STEPS:
+        _POLICY_STEPS[step.action](unit, step.record_id, step.values or {})
     elif step.action == "accept":
         accept(unit, step.record_id, require_current=lambda _row: None)
     elif step.action == "archive":
         archive(unit, kind, step.record_id, archive_id=new_id(), reason=step.reason)
     else:
         restore(unit, kind, step.record_id)
+
+
+def _draft(unit: UnitOfWork, policy_id: str, values: Mapping[str, Any]) -> None:
+    write_draft(unit, policy_id, values["content"], require_current=lambda _draft: None)
+
+
+_POLICY_STEPS: Mapping[str, Callable[[UnitOfWork, str, Mapping[str, Any]], object]] = {
+    "draft": _draft,
+    "submit": lambda unit, policy_id, _: steps.submit(unit, policy_id),
+    "approve": lambda unit, policy_id, values: steps.approve(unit, policy_id, values["version"]),
+    "publish": lambda unit, policy_id, _: steps.publish(unit, policy_id),
+    "retire": lambda unit, policy_id, _: steps.retire(unit, policy_id),
+}
 
 
 def _link(unit: UnitOfWork, one: Mapping[str, Any]) -> None:

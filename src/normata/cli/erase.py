@@ -138,6 +138,7 @@ def _ask(erasure_request: ErasureRequest, person: Person, found: Survey) -> None
 
 def _report(erasure_request: ErasureRequest, erased: Erased) -> None:
     from normata.files.model import File
+    from normata.policies.model import PolicyVersion
     from normata.soa_versions.model import SoaVersion
 
     if not (erased.deleted or erased.changed or erased.events or erased.documents):
@@ -149,7 +150,11 @@ def _report(erasure_request: ErasureRequest, erased: Erased) -> None:
                 echo(f"{what}: {_counted(counts)}")
         if erased.events:
             echo(f"events without their content: {erased.events}")
-        for table, what in ((SoaVersion, "versions without their files"), (File, "files without their bytes")):
+        for table, what in (
+            (SoaVersion, "versions without their files"),
+            (PolicyVersion, "versions of policies without their texts"),
+            (File, "files without their bytes"),
+        ):
             if rows := erased.documents.get(table):
                 echo(f"{what}: {len(rows)}")
     _warn(erased.person, erased.found)
@@ -157,6 +162,8 @@ def _report(erasure_request: ErasureRequest, erased: Erased) -> None:
     remaining = Counter(place.table for place in erased.found.documents if (place.table, place.key[0]) not in removed)
     if count := remaining[SoaVersion]:
         echo(f"versions whose files name them and stay: {count}; --also-documents removes these files", err=True)
+    if count := remaining[PolicyVersion]:
+        echo(f"versions of policies that name them and stay: {count}; --also-documents removes their texts", err=True)
     if count := remaining[File]:
         echo(f"uploaded files that name them and stay: {count}; --also-documents removes their bytes", err=True)
 

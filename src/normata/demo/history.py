@@ -13,12 +13,12 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from normata.core.schema.fields import parse_timestamp
 
 Values = Mapping[str, Any]
-Action = Literal["create", "change", "accept", "archive", "restore"]
+Action = Literal["create", "change", "draft", "submit", "approve", "publish", "retire", "accept", "archive", "restore"]
 
 OFFICER = "user-ines"  # looks after what nobody is responsible for
 _DEPUTY = "user-dana"  # assigns work to her
@@ -34,7 +34,6 @@ _DATED: Mapping[str, tuple[tuple[str, ...], str | None]] = {
     "closedAt": (("lessonsLearned",), "CLOSED"),
     "verifiedAt": (("verifiedById", "verifiedByName", "verificationNote"), "VERIFIED"),
     "lastReviewedAt": ((), "IN_REVIEW"),
-    "lastApprovedAt": (("lastApprovedBy", "currentVersion"), "PUBLISHED"),
     "finalizedAt": (("finalizedBy",), "FINALIZED"),
     "finishedAt": (("notes",), None),
     "ended": ((), None),
@@ -45,7 +44,6 @@ _FIRST_STATUS = {
     "tasks": "TODO",
     "auditItems": "OPEN",
     "assets": "ACTIVE",
-    "policies": "DRAFT",
     "integration-checks": "UNKNOWN",
     "incidents": "OPEN",
     "vendors": "PROSPECTIVE",
@@ -103,7 +101,7 @@ def steps(records: Mapping[str, Sequence[Values]]) -> list[Step]:
     plain = [(kind, with_milliseconds(record)) for kind, array in records.items() for record in array]
     created = {record["id"]: record["createdAt"] for _, record in plain}
     found = [step for kind, record in plain for step in _life(kind, record, created)]
-    order = ("create", "change", "accept", "archive", "restore")
+    order = get_args(Action)
     return sorted(found, key=lambda step: (step.moment, order.index(step.action)))
 
 
@@ -112,6 +110,11 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
     member = next((record[name] for name in _RESPONSIBLE if record.get(name)), None)
     responsible = str(member).replace("member-", "user-") if member else None
     worker = _CHECKS if kind == "integration-checks" else responsible or OFFICER
+    creator = _DEPUTY if responsible == OFFICER else OFFICER
+    if kind == "policies":
+        yield from _policy_life(record, creator, worker)
+        yield from _archiving(kind, record)
+        return
     final = {name: value for name, value in record.items() if name not in _OURS and value is not None}
     changes = _changes(kind, record, final, created)
     latest = {name: value for values in changes.values() for name, value in values.items()}
@@ -121,12 +124,16 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
         first["status"] = _FIRST_STATUS[kind] if changes else final["status"]
     if "shortId" in record:
         first["shortId"] = record["shortId"]
-    creator = _DEPUTY if responsible == OFFICER else OFFICER
     yield Step(record["createdAt"], "create", kind, record_id, creator, first)
     for moment, values in sorted(changes.items()):
         yield Step(moment, "change", kind, record_id, worker, values)
     if record.get("acceptedAt"):
         yield Step(record["acceptedAt"], "accept", kind, record_id, worker)
+    yield from _archiving(kind, record)
+
+
+def _archiving(kind: str, record: Values) -> Iterator[Step]:
+    record_id = record["id"]
     if mistake := _story()["mistaken"].get(record_id):
         wrong, right = mistake["archived"], mistake["restored"]
         yield Step(parse_timestamp(wrong["at"]), "archive", kind, record_id, wrong["by"], reason=wrong["reason"])
@@ -134,6 +141,41 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
     if record.get("archivedAt"):
         why = _story()["archived"][record_id]
         yield Step(record["archivedAt"], "archive", kind, record_id, why["by"], reason=why["reason"])
+
+
+def _policy_life(record: Values, creator: str, approver: str) -> Iterator[Step]:
+    """The steps of a policy: its versions, the last of which is in force, and the draft of the next one."""
+
+    def step(moment: str, action: Action, by: str, **values: Any) -> Step:
+        return Step(moment, action, "policies", record["id"], by, values)
+
+    start, end, text = record["createdAt"], record["updatedAt"], record.get("content", "")
+    approved, parts = record.get("lastApprovedAt"), record.get("content", "").split("\n\n")
+    first = "\n\n".join(parts[:-1]) or text  # the last paragraph came later
+    known = {name: record[name] for name in ("title", "slug", "order", "approverId")}
+    is_written_twice = approved is None or record["currentVersion"] == "2"
+    yield step(start, "create", creator, **known, content=first if is_written_twice else text)
+    if approved is None:
+        if first != text:
+            yield step(end, "change", creator, content=text)
+        return
+    if is_written_twice:
+        yield step(_between(start, approved, 0.08), "submit", creator)
+        yield step(_between(start, approved, 0.1), "approve", approver, version=1)
+        yield step(_between(start, approved, 0.12), "publish", creator)
+        yield step(_between(start, approved, 0.8), "draft", _CHECKS, content=text)
+    yield step(_between(start, approved, 0.9), "submit", _CHECKS)
+    yield step(approved, "approve", approver, version=int(record["currentVersion"]))
+    reviewed = {name: record[name] for name in ("lastReviewedAt", "nextReviewAt") if name in record}
+    yield step(record["lastReviewedAt"], "change", creator, **reviewed)
+    is_last = record["status"] == "PUBLISHED" and end != record["lastReviewedAt"]
+    yield step(end if is_last else _between(approved, end, 0.05), "publish", creator)
+    if record["status"] == "RETIRED":
+        yield step(_between(approved, end, 0.9), "retire", creator)
+    if draft := _story()["drafts"].get(record["id"]):
+        yield step(parse_timestamp(draft["written"]), "draft", draft["by"], content=draft["content"])
+        if "submitted" in draft:
+            yield step(parse_timestamp(draft["submitted"]), "submit", draft["by"])
 
 
 _OURS = ("id", "organizationId", "shortId", "createdAt", "updatedAt", "archivedAt", "acceptedAt", "acceptedById")
@@ -153,15 +195,6 @@ def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str
     def change(moment: str, name: str, value: Any) -> None:
         changes.setdefault(min(max(moment, start), end), {})[name] = value
 
-    if kind == "policies" and "lastApprovedAt" in final and final["lastApprovedAt"][:4] > start[:4]:
-        approved = _between(start, final["lastApprovedAt"], 0.1)
-        for name, value in (
-            ("status", "PUBLISHED"),
-            ("lastApprovedAt", approved),
-            ("lastApprovedBy", final.get("lastApprovedBy")),
-            ("currentVersion", "1.0"),
-        ):
-            change(approved, name, value)
     if between := _IN_BETWEEN.get((kind, final.get("status", ""))):
         change(_between(start, end, 0.4), "status", between)
     for name, (others, status) in _DATED.items():

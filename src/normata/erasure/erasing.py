@@ -28,6 +28,9 @@ from normata.events.keys import Signer
 from normata.events.model import OPERATORS, AuditEvent
 from normata.files.searching import FileContents
 from normata.identity.model import Membership, User
+from normata.policies.erasing import erase_text
+from normata.policies.model import PolicyVersion
+from normata.policies.versions import hash_of
 
 ERASED_NAME = "Erased person"
 
@@ -61,7 +64,9 @@ def erase(unit: UnitOfWork, erasure_request: ErasureRequest, signer: Signer, con
     for place in erased.found.places:
         _take_out(unit, place, person, erased, log, signer)
     for place in to_remove(erased.found, erasure_request):
-        row = erase_content(unit, place.table, place.key[0])
+        row_id, is_policy = place.key[0], place.table is PolicyVersion
+        without_person = person.scan.without
+        row = erase_text(unit, row_id, without_person) if is_policy else erase_content(unit, place.table, row_id)
         if row is not None:
             log.note(place.table, row.organization_id)
             erased.documents.setdefault(place.table, []).append(row)
@@ -148,6 +153,8 @@ def _row_without(unit: UnitOfWork, table: type[Table], before: Mapping[str, Any]
             after[name] = free_slug(unit, table, after, after[name])
     if "updated_at" in after:
         after["updated_at"] = unit.moment
+    if table is PolicyVersion and after["content_sha256"] is not None:  # in review
+        after["content_sha256"] = hash_of(after["content"])
     table.derive(after)
     return after
 

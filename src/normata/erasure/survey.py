@@ -129,7 +129,7 @@ def _look_through(transaction: Transaction, table: type[Table], person: Person, 
         key = tuple(values[name] for name in keys)
         columns = tuple(name for name in texts if without(table, values, name, person) != values[name])
         if columns:
-            found.places.append(Place(table, key, columns))
+            (found.documents if table.is_document(values) else found.places).append(Place(table, key, columns))
         naming = tuple(name for name in ids if person.scan.without(values[name]) != values[name])
         if naming:
             found.ids.append(Place(table, key, naming))
@@ -194,4 +194,5 @@ def _select(table: type[Table]) -> Select[Any]:
     columns = sql_table(table).c
     more = (_CLEARED, _own_columns().get(table), _ACCOUNT_OF if table is User else None)
     others = (name for name in more if name is not None and name in columns)
-    return select(*(columns[name] for name in dict.fromkeys((*keys_of(table), *texts_of(table), *others))))
+    names = dict.fromkeys((*keys_of(table), *texts_of(table), *table.document_if, *others))
+    return select(*(columns[name] for name in names))

@@ -15,7 +15,7 @@ from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationId
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Input, as_wire
-from normata.errors import NothingToUndo, SlugTaken
+from normata.errors import NothingToUndo, SlugTaken, WrongState
 from normata.events.content import values_of
 from normata.events.model import AuditEvent
 from normata.events.undo import events_of_change
@@ -116,5 +116,5 @@ changes. The answer has a `changeId` of its own, by which the undo is undone."""
     answer=ChangedRecords,
     answer_description="What was changed of each record.",
     example=CHANGED_EXAMPLE,
-    errors=(NothingToUndo, SlugTaken),
+    errors=(NothingToUndo, SlugTaken, WrongState),
 )

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal
 from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, Field, StringConstraints
-from sqlalchemy import Index, Integer, UniqueConstraint
+from sqlalchemy import Index, Integer, UniqueConstraint, false
 from sqlalchemy import text as sql_text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from normata.core.db.types import text
 from normata.core.http.roles import AUDITOR, Role, TokenScope
 from normata.core.schema.addresses import email_key
-from normata.core.schema.fields import Email, Identifier, Name, RiskLevels, Slug, Text, Timestamp
+from normata.core.schema.fields import Email, Flag, Identifier, Name, RiskLevels, Slug, Text, Timestamp
 from normata.core.schema.table import CODED, Table, defaults_to, derived, foreign_key
 from normata.identity.mail_choices import DEFAULT_CHOICE, MailByType, MailColumn
 
@@ -72,6 +72,7 @@ class Organization(Table):
     # When notifications are mailed to members who have not chosen.
     mail: Mapped[MailColumn] = mapped_column(server_default=DEFAULT_CHOICE, info={"default": DEFAULT_CHOICE})
     keep_replaced_files_days: Mapped[Days | None]  # since a record gave up a file; null for ever
+    allows_self_approval: Mapped[Flag] = mapped_column(server_default=false(), info={"default": False})
 
     __table_args__ = ({"info": {"organization_column": "id"}},)
 

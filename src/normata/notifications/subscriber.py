@@ -17,6 +17,7 @@ from normata.notifications.about_coverage import (
     rules_changed,
     wordings_changed,
 )
+from normata.notifications.about_policies import decided, submitted
 from normata.notifications.about_records import archived, assigned, reminded, restored
 from normata.notifications.about_versions import created
 from normata.notifications.message import Rule
@@ -67,6 +68,9 @@ RULES: Mapping[str, Rule] = {
     "update": assigned,
     "archive": archived,
     "restore": restored,
+    "submit": submitted,
+    "approve": decided,
+    "reject": decided,
     "remind": reminded,
     "lose": coverage_lost,
     "conflict": conflicts_found,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, ClassVar
 
@@ -22,12 +22,14 @@ from sqlalchemy import Table as SqlTable
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 from sqlalchemy.schema import SchemaItem
 
+from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.trigrams import add_triggers
 from normata.core.schema.descriptions import with_article
 from normata.core.schema.fields import Identifier, Text, Timestamp
 from normata.core.schema.table import Due, Table, foreign_key, sql_table
 from normata.core.schema.text import natural_key, search_text
 from normata.core.schema.wire import columns
+from normata.errors import DomainError
 
 _EMPTY: ColumnElement[str] = literal_column("''")
 
@@ -39,6 +41,10 @@ _TITLE_KEY = 400
 
 # Inherited columns would come after a kind's own. The keys belong in front, the times at the end.
 _ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED, _DERIVED = -2, -1, 1, 2, 3, 4
+
+
+# Raises a DomainError if the actor of a request may not make the last row of the one before, null if there was none.
+Guard = Callable[[UnitOfWork, Mapping[str, Any] | None, Mapping[str, Any]], None]
 
 
 class Restorable(Table):
@@ -55,6 +61,8 @@ class Restorable(Table):
     topic: ClassVar[str] = "SYSTEM"
     responsible: ClassVar[str | None] = None
     has_times: ClassVar[bool] = False
+    guard: ClassVar[Guard | None] = None
+    refusals: ClassVar[tuple[type[DomainError], ...]] = ()  # what `guard` raises, but for Forbidden
     answers_null: ClassVar[bool] = False  # restore answers `null` instead of the record
 
     kinds: ClassVar[list[type[Restorable]]] = []

@@ -110,7 +110,7 @@ archived one is read-only: the response is 409 `archived`.""",
         answer=wire(kind),
         answer_description=f"The {words} as it is now.",
         example=examples.patched(kind),
-        errors=(errors.Archived, *_slug_errors(kind)),
+        errors=(errors.Archived, *_slug_errors(kind), *kind.refusals),
     )
 
 

@@ -27,7 +27,9 @@ from normata.core.schema.fields import (
     VisibleEmail,
     WebAddress,
 )
-from normata.core.schema.table import defaults_to, due, known, may_name, names_person, refers_to, written_as
+from normata.core.schema.table import defaults_to, due, known, may_name, names_person, refers_to, set_by, written_as
+from normata.errors import WrongState
+from normata.policies.rules import guard_policy
 from normata.records.base import Maintained, Restorable
 from normata.records.breaches import notification_deadline
 
@@ -142,17 +144,19 @@ class Policy(Maintained):
     path = "policies"
     topic = "POLICIES"
     responsible = "approver_id"
+    refusals = (WrongState,)
+    guard = guard_policy
 
     slug: Mapped[Slug]
     title: Mapped[Name]
     order: Mapped[Count]
-    status: Mapped[Token] = known("DRAFT", "IN_REVIEW", "APPROVED", "PUBLISHED", "RETIRED")
+    status: Mapped[Token] = set_by("/submit/", known=("DRAFT", "IN_REVIEW", "APPROVED", "PUBLISHED", "RETIRED"))
     content: Mapped[Json | None]
     category_id: Mapped[Identifier | None] = may_name("record_category")
     approver_id: Mapped[Identifier | None] = refers_to("membership")
-    current_version: Mapped[ShortText | None]
-    last_approved_at: Mapped[Timestamp | None]
-    last_approved_by: Mapped[ShortText | None] = names_person()
+    current_version: Mapped[ShortText | None] = set_by("/approve/")
+    last_approved_at: Mapped[Timestamp | None] = set_by("/approve/")
+    last_approved_by: Mapped[ShortText | None] = set_by("/approve/", names_person=True)
     review_schedule_id: Mapped[Identifier | None]
     last_reviewed_at: Mapped[Timestamp | None]
     next_review_at: Mapped[Timestamp | None] = due(at=("RETIRED",))

@@ -59,16 +59,26 @@ def rules_of(kind: type[Restorable]) -> OwnRules:
     return {kind: _follow_steps}
 
 
-def _follow_steps(_unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
+def _follow_steps(unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
     for row in rows:
         kind = row.table
         assert issubclass(kind, Restorable)  # noqa: S101 - narrows the type; the rules are declared for it
-        stored = row.stored or {}
+        stored = row.stored or _first_values(kind)
         for name, step in set_by_steps(kind).items():
-            if row.final[name] != stored.get(name):
+            if row.final[name] != stored[name]:
                 row.add_fault(name, f"is set by `POST /{kind.path}/{{id}}{step}` only", "read_only")
+        if row.faulty:
+            continue
+        if row.changed and kind.guard is not None:
+            kind.guard(unit, row.before, row.after)
         if row.stored is None or row.changed:
             kind.follow(row.stored, row.final)
+
+
+@cache
+def _first_values(kind: type[Restorable]) -> Mapping[str, Any]:
+    """What a new record has in the columns that steps set."""
+    return {name: kind.sql().c[name].info.get("default") for name in set_by_steps(kind)}
 
 
 def creation_writes(kind: type[Restorable]) -> tuple[Write, ...]:

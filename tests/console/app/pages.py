@@ -19,6 +19,7 @@ _IDS = {
     "frameworks/": "fw-moon",
     "frameworks/{id}/edit/": "fw-own",
     "records/": "tasks-live-org-alpha",
+    "policies/": "policies-published-org-alpha",
     "risks/": "risks-namesake-org-alpha",
     "settings/members/": "member-editor",
     "settings/service-accounts/": "robot-org-alpha",

@@ -16,8 +16,9 @@ The rules:
   else an unread one.
 - A body is the declared ``body_example``, with the organization, its member, a framework that it has adopted, and such
   controls in place of the demo's.
-  A ``changeId`` is that of a change that the world has. What it names under ``records``, by kind and id, are the
-  records of the world: archived or live as for an ``{id}``. Records that it links are live ones.
+  The version of a policy is the one in review. A ``changeId`` is that of a change that the world has. What it names
+  under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``. Records that it
+  links are live ones.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -51,6 +52,7 @@ from normata.operations import OPERATIONS
 from normata.records.archiving import ArchiveEntry
 from normata.records.assurance import Risk
 from normata.records.base import Restorable
+from normata.records.kinds import Policy
 from tests import world
 from tests.cells import each
 from tests.client import TestClient
@@ -227,13 +229,22 @@ def _world() -> dict[str, list[dict[str, Any]]]:
     return world.bundle()
 
 
+# The policy of the world from which each step is possible.
+_POLICIES = {
+    **dict.fromkeys(("withdrawPolicy", "approvePolicy", "rejectPolicy"), "reviewed"),
+    "publishPolicy": "approved",
+    **dict.fromkeys(("retirePolicy", "getPolicyDraft", "putPolicyDraft", "discardPolicyDraft"), "published"),
+}
+
+
 def _row_id(operation: Operation, organization_id: str, user: str | None) -> str:
     table = operation.about
     if table is None:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
         accepts = _does(operation, Risk, "UPDATE") and operation.path.endswith("/accept/")
-        return record_id(table, "namesake" if accepts else _state(operation), organization_id)
+        stands = _POLICIES.get(operation.operation_id) if table is Policy else None
+        return record_id(table, "namesake" if accepts else stands or _state(operation), organization_id)
     if table is Notification:
         asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
         if asking == "editor":
@@ -314,6 +325,8 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     for name, found in replaced.items():
         text = text.replace(json.dumps(name), json.dumps(found))
     body = json.loads(text)
+    if operation.about is Policy and isinstance(body, dict) and "version" in body:
+        body["version"] = 1  # that in review
     if isinstance(body, dict) and "changeId" in body:
         body["changeId"] = world.change_id(organization_id)
     if isinstance(body, dict):

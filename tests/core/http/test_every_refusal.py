@@ -160,7 +160,7 @@ def small_roles(operation: Operation) -> list[str]:
 
 
 # Whom a version names may do it as well, whatever their role: who could be one is told that they are not.
-NAMED = {"approveSoaVersion": "approver"}
+NAMED = dict.fromkeys(("approveSoaVersion", "approvePolicy", "rejectPolicy"), "approver")
 
 
 @all_operations(small_roles)

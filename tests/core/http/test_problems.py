@@ -175,6 +175,12 @@ def not_rated(service: Served) -> Response:
     return service.client.post(f"/risks/{record_id(Risk, 'live')}/accept/", headers=headers)
 
 
+def step_of(service: Served, state: str, step: str, body: object = None) -> Response:
+    """The answer to the step of a policy."""
+    path = f"/policies/policies-{state}-{ALPHA}/{step}/"
+    return service.client.post(path, json=body, headers=service.bearer("owner"))
+
+
 def without_files(service: Served) -> Response:
     """A file of a version that has none any more."""
     files = ", ".join(f"{name}_file = NULL" for name in ("json", "csv", "xlsx"))
@@ -200,6 +206,8 @@ CASES: dict[str, tuple[int, str, Callable[[Served], Response]]] = {
     "time": (408, "request_timeout", stalled),
     "not rated": (409, "not_rated", not_rated),
     "wrong state": (409, "wrong_state", approved_already),
+    "another version": (409, "wrong_version", lambda service: step_of(service, "reviewed", "approve", {"version": 2})),
+    "no approver": (409, "no_approver", lambda service: step_of(service, "namesake", "submit")),
     "no files": (410, "files_erased", without_files),
     "undone": (409, "nothing_to_undo", undone),
     "unassessed": (409, "not_assessed", unassessed),
@@ -276,7 +284,8 @@ def test_shape(case: str, service: Served) -> None:
     body, headers = response.json(), response.headers
     assert response.status_code == status
     more = {"conflictingId"} if code in ("slug_taken", "in_use", "already_member") else set()
-    assert body.keys() == MEMBERS | more | ({"state", "allowed"} if code == "wrong_state" else set())
+    more |= {"wrong_state": {"state", "allowed"}, "wrong_version": {"version"}}.get(code, set())
+    assert body.keys() == MEMBERS | more
     assert (body["status"], body["code"]) == (status, code)
     assert body["type"] == f"https://normata.dev/problems/{code.replace('_', '-')}"
     assert body["instance"] == response.request.url.path

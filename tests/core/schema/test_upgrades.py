@@ -29,6 +29,7 @@ from normata.history.model import HISTORY_TABLES, HistoryStart
 from normata.links.model import Link
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS, SECURITY
+from normata.policies.model import PolicyVersion
 from normata.records.assurance import Evidence
 from normata.records.base import Restorable
 from normata.soa_versions.model import SoaVersion
@@ -98,6 +99,8 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
     if {Evidence.__tablename__, Link.__tablename__}.intersection(newer):  # which it follows from
         newer.append(str(ControlEvidence.__tablename__))
     run_sql(fresh, *(f"DELETE FROM {name}" for name in newer))
+    if str(PolicyVersion.__tablename__) not in there:  # the upgrade makes those that say they were imported
+        run_sql(fresh, "DELETE FROM policy_version WHERE NOT is_imported")
     if version >= "20261122_11":
         return False
     run_sql(

@@ -96,6 +96,10 @@ TAGS = [
         "name": "Reports",
         "description": "Where the organization stands with a framework, for those who work on it and for auditors.",
     },
+    {
+        "name": "Policies",
+        "description": "Policies from the draft to the published version: who submits, approves and publishes them.",
+    },
     {"name": "Risks", "description": "The risk matrix, and the acceptance of risks by their owners."},
     {
         "name": "Versions of statements",

@@ -57,6 +57,7 @@ class Problem(BaseModel):
     allowed: list[str] | None = Field(
         default=None, description="With `wrong_state`: the states in which the request is possible."
     )
+    version: int | None = Field(default=None, description="With `wrong_version`: the number of the version that it is.")
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
 
@@ -218,6 +219,8 @@ ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     errors.SlugTaken: ErrorType(409, "slug_taken", "The slug is taken"),
     errors.InUse: ErrorType(409, "in_use", "In use"),
     errors.WrongState: ErrorType(409, "wrong_state", "The state does not allow this"),
+    errors.WrongVersion: ErrorType(409, "wrong_version", "Another version"),
+    errors.NoApprover: ErrorType(409, "no_approver", "There is no approver"),
     errors.NothingToUndo: ErrorType(409, "nothing_to_undo", "Nothing to undo"),
     errors.TokenSpansOrganizations: ErrorType(
         409, "token_spans_organizations", "The token is valid in other organizations"
@@ -255,7 +258,7 @@ def problem(error: Exception, instance: str, request_id: str) -> dict[str, Any]:
     error_type = error_type_of(error)
     if error_type is None:
         raise KeyError(type(error))
-    of_some = {name: getattr(error, name, None) for name in ("conflicting_id", "state", "allowed")}
+    of_some = {name: getattr(error, name, None) for name in ("conflicting_id", "state", "allowed", "version")}
     body = Problem(
         type=TYPE_BASE + error_type.code.replace("_", "-"),
         title=error_type.title,

@@ -26,7 +26,8 @@ class Table(DeclarativeBase):
     events, notifications, counters, results. ``transient`` is true if rows are needed for some days at most: one that
     names an erased person is deleted. ``readable`` has the columns that the service may read on a database with grants;
     null for all. ``event_columns`` has those that events show; null for the readable ones. ``named_if`` has the columns
-    that decide whether another row may newly refer to one, see :meth:`unnamed_because`.
+    that decide whether another row may newly refer to one, see :meth:`unnamed_because`. ``document_if`` has those that
+    decide whether it is a document, see :meth:`is_document`.
     """
 
     array: ClassVar[str] = ""
@@ -40,6 +41,7 @@ class Table(DeclarativeBase):
     readable: ClassVar[frozenset[str] | None] = None
     event_columns: ClassVar[frozenset[str] | None] = None
     named_if: ClassVar[tuple[str, ...]] = ("removed_at",)
+    document_if: ClassVar[tuple[str, ...]] = ()
 
     metadata = MetaData(
         naming_convention={
@@ -75,6 +77,12 @@ class Table(DeclarativeBase):
         """Whether a user may refer to a row that their organization has."""
         del row, user_id
         return True
+
+    @classmethod
+    def is_document(cls, row: Mapping[str, Any]) -> bool:
+        """Whether law demands to keep the texts of a row, even if they name a person (GDPR, article 17(3) b)."""
+        del row
+        return False
 
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
@@ -161,14 +169,22 @@ def lists(table: str) -> MappedColumn[Any]:
     return mapped_column(info={"lists": table, "default": []})
 
 
-def set_by(step: str, *, refers_to: str | None = None) -> MappedColumn[Any]:
+def set_by(
+    step: str, *, known: Sequence[str] = (), refers_to: str | None = None, names_person: bool = False
+) -> MappedColumn[Any]:
     """A column that follows from a step of work, such as ``/accept/``, and is never written by hand.
 
-    A request may send back the value that is there; a load keeps what it has. ``refers_to`` as in :func:`refers_to`.
+    A request may send back the value that is there; a load keeps what it has. ``known`` are the values of an open enum,
+    its default first, ``refers_to`` is as in :func:`refers_to`, and ``names_person`` as in :func:`names_person`.
     """
+    info: dict[str, Any] = {"set_by": step}
+    if known:
+        return mapped_column(text(64), info=info | {"known": tuple(known), "default": known[0]})
+    if names_person:
+        return mapped_column(info=info | {"names_person": True})
     if refers_to is None:
-        return mapped_column(info={"set_by": step})
-    return mapped_column(text(255), info={"set_by": step, "refers_to": refers_to})
+        return mapped_column(info=info)
+    return mapped_column(text(255), info=info | {"refers_to": refers_to})
 
 
 @dataclass(frozen=True, slots=True)

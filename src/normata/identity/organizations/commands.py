@@ -20,7 +20,15 @@ from normata.identity.authority import lock_members, require_role
 from normata.identity.mail_choices import DEFAULT_CHOICE
 from normata.identity.model import Membership, Organization, User
 
-_CHANGEABLE = ("name", "stale_assessments", "scope", "risk_levels", "mail", "keep_replaced_files_days")
+_CHANGEABLE = (
+    "name",
+    "stale_assessments",
+    "scope",
+    "risk_levels",
+    "mail",
+    "keep_replaced_files_days",
+    "allows_self_approval",
+)
 
 CREATION_WRITES = (insert_of(Organization),)
 CHANGE_WRITES = (update_of(Organization, *_CHANGEABLE), *JOB_WRITES)
@@ -31,6 +39,7 @@ _NEW = {
     **dict.fromkeys(("removed_at", "scope", "risk_levels", "keep_replaced_files_days")),
     "stale_assessments": "FLAG",
     "mail": DEFAULT_CHOICE,
+    "allows_self_approval": False,
 }
 
 

@@ -40,6 +40,11 @@ _RISK_LEVELS = (
 )
 
 
+_SELF_APPROVAL = (
+    "Whether the approver of a policy may approve a text that they submitted or edited last themselves; usually not."
+)
+
+
 class Organization(Wire):
     """An organization."""
 
@@ -52,6 +57,7 @@ class Organization(Wire):
     risk_levels: RiskLevels | None = Field(description=_RISK_LEVELS)
     mail: MailChoice = Field(description=whoami.ORGANIZATION_MAIL)
     keep_replaced_files_days: Days | None = Field(description=whoami.KEEP_REPLACED_FILES)
+    allows_self_approval: bool = Field(description=_SELF_APPROVAL)
 
 
 class OrganizationCreated(Organization):
@@ -83,6 +89,7 @@ class OrganizationPatch(Input):
     risk_levels: Annotated[RiskLevels | None, Field(description=_RISK_LEVELS)] = None
     mail: Annotated[MailChoice | None, Field(description=whoami.ORGANIZATION_MAIL)] = None
     keep_replaced_files_days: Annotated[Days | None, Field(description=whoami.KEEP_REPLACED_FILES)] = None
+    allows_self_approval: Annotated[bool | None, Field(description=_SELF_APPROVAL)] = None
 
 
 class _Made(NamedTuple):
@@ -104,6 +111,8 @@ def _change(unit: UnitOfWork, request: Request) -> Any:
         values["name"] = body.name.strip()
     if body.stale_assessments is not None:
         values["stale_assessments"] = body.stale_assessments
+    if body.allows_self_approval is not None:
+        values["allows_self_approval"] = body.allows_self_approval
     if "scope" in body.model_fields_set:
         values["scope"] = (body.scope or "").strip() or None
     if "risk_levels" in body.model_fields_set:
@@ -126,6 +135,7 @@ def _as_wire(row: Any) -> dict[str, Any]:
         "riskLevels": row.risk_levels,
         "mail": row.mail,
         "keepReplacedFilesDays": row.keep_replaced_files_days,
+        "allowsSelfApproval": row.allows_self_approval,
     }
 
 
@@ -144,6 +154,7 @@ _ORGANIZATION: dict[str, Any] = {
     "riskLevels": None,
     "mail": "DAILY",
     "keepReplacedFilesDays": None,
+    "allowsSelfApproval": False,
 }
 _SCOPE = "Design, assembly and support of mobile robots in Hamburg and Gdańsk."
 
@@ -214,6 +225,7 @@ organization by it.""",
             "riskLevels": None,
             "mail": "DAILY",
             "keepReplacedFilesDays": None,
+            "allowsSelfApproval": False,
             "invitation": SENT
             | {
                 "organizationId": "01a1f87c-691d-7204-a6da-d46c39e191fb",

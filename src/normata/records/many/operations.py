@@ -112,5 +112,5 @@ has what would change of each record. `POST /changes/undo/` undoes the change by
     answer=ChangedRecords,
     answer_description="What was changed of each record.",
     example=CHANGED_EXAMPLE,
-    errors=(errors.RecordsRefused, errors.SlugTaken),
+    errors=(errors.RecordsRefused, errors.SlugTaken, errors.WrongState),
 )

@@ -174,6 +174,7 @@ includes removed members.""",
 Makes another member of the organization responsible for the live records and the assessments that name a member: up to
 {MAX_AT_ONCE} of them in a request, either all of them or none. Each is changed as by `PATCH`, with an event,
 and the new responsible member is notified. Where the member `OWNS` a record by a link, another one takes its place.
+Policies take the role admin. One in review is 409 `wrong_state`: withdraw it first, or name the other `kinds`.
 While `more` is true, send the request again.""",
         role="editor",
         about=Membership,
@@ -181,12 +182,13 @@ While `more` is true, send the request again.""",
         body=Handover,
         body_required=True,
         has_rules=True,
-        body_example={"toMemberId": "member-dana", "kinds": ["tasks", "policies"]},
+        body_example={"toMemberId": "member-dana", "kinds": ["tasks", "records"]},
         work=lambda unit, request: hand_over(unit, request.id, request.body.to_member_id, request.body.kinds),
         present=lambda handed: {"records": handed.records, "more": handed.left > 0, "left": handed.left},
         writes=handover_writes(),
         answer=HandoverResult,
         answer_description="The result of the handover.",
-        example={"records": {"policies": 2, "tasks": 11}, "more": False, "left": 0},
+        example={"records": {"records": 2, "tasks": 11}, "more": False, "left": 0},
+        errors=(errors.WrongState,),
     ),
 )

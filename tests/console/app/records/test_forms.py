@@ -63,18 +63,18 @@ def _typed(kind: type[Restorable]) -> tuple[dict[str, str], dict[str, Any]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_record_is_made_with_every_field(kind: type[Restorable], shared: People) -> None:
     typed, expected = _typed(kind)
-    sheet = Sheet(shared["editor"].get(new_of(kind)), new_of(kind))
+    sheet = Sheet(shared["admin"].get(new_of(kind)), new_of(kind))
 
-    answer = sheet.send(shared["editor"], **typed)
+    answer = sheet.send(shared["admin"], **typed)
 
     assert answer.status_code == 303, text_of(answer)
     page = answer.headers["location"]
     assert page.endswith("/?done=record_made")
     record = stored(shared, kind, page.split("/")[-2])
     assert {name: record[name] for name in expected} == expected
-    assert "Created." in text_of(shared["editor"].get(page))
+    assert "Created." in text_of(shared["admin"].get(page))
     # The form is sent again, as when somebody presses twice: there is one record.
-    assert sheet.send(shared["editor"], **typed).headers["location"] == page
+    assert sheet.send(shared["admin"], **typed).headers["location"] == page
 
 
 @pytest.mark.parametrize("kind", KINDS)

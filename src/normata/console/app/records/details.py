@@ -13,6 +13,7 @@ from normata.console.app.api_calls import ApiQuery, Refusal
 from normata.console.app.event_lines import UNSHOWN
 from normata.console.app.links import happenings_of, links_of, links_query, named_in
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.records.approval import approval_of
 from normata.console.app.records.kinds import (
     Kind,
     KindNames,
@@ -38,7 +39,7 @@ from normata.core.db.types import now
 from normata.records.assurance import Risk
 from normata.records.base import Restorable
 from normata.records.fields import Field, fields_of, referring_to
-from normata.records.kinds import Incident
+from normata.records.kinds import Incident, Policy
 
 _MAX_REFERRERS = "10"  # of each kind and field
 _MAX_HISTORY = "20"
@@ -137,6 +138,7 @@ async def show_one(
         undo=undo_queries.note(others[len(referring) :]),
         today=now(),
         can_edit=page_request.may("editor"),
+        approval=await approval_of(page_request, record) if kind is Policy else None,
         can_accept=kind is Risk and await _can_accept(page_request, record),
     )
 

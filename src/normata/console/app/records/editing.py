@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Fields, Refusal
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.records.approval import hidden_fields
 from normata.console.app.records.forms import (
     Entry,
     Started,
@@ -36,14 +37,15 @@ _MAX_FORM = 3 * MAX_DOCUMENT_BYTES
 async def show_new(page_request: OrganizationRequest) -> Response:
     """Show the form of a new record. Parameters of the address fill fields in: ``?policyId=…``."""
     kind = kind_of(page_request)
-    entries = [new_entry(field, page_request.query.get(field.name)) for field in form_fields(kind)]
+    fields = _fields(page_request, kind)
+    entries = [new_entry(field, page_request.query.get(field.name)) for field in fields]
     return await _page(page_request, kind, entries, Started(key=page_request.new_key(), zone=zone_name()))
 
 
 async def make(page_request: OrganizationRequest) -> Response:
     """Create a record, once, however often the form is sent."""
     kind, form = kind_of(page_request), await sent_form(page_request)
-    entries = [typed_entry(field, form) or new_entry(field, "") for field in form_fields(kind)]
+    entries = [typed_entry(field, form) or new_entry(field, "") for field in _fields(page_request, kind)]
     zone = form.get("zone")
     started = Started(key=form.get("key") or page_request.new_key(), zone=zone)
     if asks_to_find(form):
@@ -65,7 +67,7 @@ async def show_edit(page_request: OrganizationRequest) -> Response:
     record = await page_request.ask_one(ApiQuery(getting(kind), id=record_id))
     if record["archivedAt"] is not None:
         return page_request.go(page_request.path("records", kind.path, record_id))
-    return await _page(page_request, kind, *_filled(kind, record, zone_name()), record=record)
+    return await _page(page_request, kind, *_filled(page_request, kind, record, zone_name()), record=record)
 
 
 async def change(page_request: OrganizationRequest) -> Response:
@@ -75,9 +77,10 @@ async def change(page_request: OrganizationRequest) -> Response:
     record = await page_request.ask_one(api_query)
     marks, zone = known_marks(form), form.get("zone")
     started = Started(form.get("tag"), form.get("marks"), zone=zone)
-    typed = [entry for field in form_fields(kind) if (entry := typed_entry(field, form)) is not None]
+    fields = _fields(page_request, kind, record)
+    typed = [entry for field in fields if (entry := typed_entry(field, form)) is not None]
     changed = [entry for entry in typed if not is_marked(entry, marks)]
-    here = {field.name: entry_of(field, record[field.name], zone) for field in form_fields(kind)}
+    here = {field.name: entry_of(field, record[field.name], zone) for field in fields}
     here |= {entry.field.name: entry for entry in typed}
     if asks_to_find(form):
         return await _page(page_request, kind, list(here.values()), started, record=record, form=form)
@@ -93,7 +96,7 @@ async def change(page_request: OrganizationRequest) -> Response:
         return await _page(page_request, kind, list(here.values()), started, record=record, form=form, refusal=refusal)
     # The form gets the values of others, except where the person has changed the same field: it then shows both.
     record = await page_request.ask_one(api_query)
-    theirs, started = _filled(kind, record, zone)
+    theirs, started = _filled(page_request, kind, record, zone)
     mine = {entry.field.name for entry in changed}
     entries = [here[entry.field.name] if entry.field.name in mine else entry for entry in theirs]
     meanwhile = [entry for entry in theirs if entry.field.name in marks and not is_marked(entry, marks)]
@@ -122,7 +125,7 @@ async def _page(
     faults = dict(refusal.faults) if refusal else {}
     at_fields = {name.partition("/")[0]: message for name, message in reversed(faults.items())}
     named = [name for name in by_name if record is None and name in page_request.query]
-    layout = form_layout(kind, named)
+    layout = form_layout(kind, named, hidden_fields(page_request, kind.path, record))
     # Unfold the sections with faults, changes of others and searches.
     to_be_seen = {*at_fields, *theirs, *(name for name, words in find.items() if words)}
     return page_request.page(
@@ -175,8 +178,17 @@ def new_entry(field: Field, entered: str | None) -> Entry:
     return entry_of(field, value, "") if field.sort != "moment" else Entry(field, entered or "")
 
 
-def _filled(kind: Kind, record: Mapping[str, Any], zone: str) -> tuple[Sequence[Entry], Started]:
-    entries = [entry_of(field, record[field.name], zone) for field in form_fields(kind)]
+def _fields(page_request: OrganizationRequest, kind: Kind, record: Mapping[str, Any] | None = None) -> Sequence[Field]:
+    """The fields that the member can fill in, of a new record or a stored one."""
+    hidden = hidden_fields(page_request, kind.path, record)
+    return [field for field in form_fields(kind) if field.name not in hidden]
+
+
+def _filled(
+    page_request: OrganizationRequest, kind: Kind, record: Mapping[str, Any], zone: str
+) -> tuple[Sequence[Entry], Started]:
+    fields = _fields(page_request, kind, record)
+    entries = [entry_of(field, record[field.name], zone) for field in fields]
     return entries, started_with(record, entries, zone)
 
 

@@ -5,7 +5,7 @@ A rule finds them from the declaration of the kind. Kinds for which it does badl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -36,9 +36,12 @@ class FormLayout(NamedTuple):
     seldom: Sequence[Field]
 
 
-def form_layout(kind: Kind, named: Iterable[str] = ()) -> FormLayout:
-    """The layout of a form. The fields in ``named``, which the address fills in, are among the first, to be seen."""
-    fields = [field for field in fields_of(kind) if field.is_typed]
+def form_layout(kind: Kind, named: Iterable[str] = (), hidden: Collection[str] = ()) -> FormLayout:
+    """The layout of a form. The fields in ``named``, which the address fills in, are among the first, to be seen.
+
+    Those that are ``hidden`` are left out.
+    """
+    fields = [field for field in fields_of(kind) if field.is_typed and field.name not in hidden]
     first = {field.name for field in first_of(kind)} | {
         field.name for field in fields if field.name in set(named) and not is_seldom(field)
     }

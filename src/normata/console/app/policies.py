@@ -1,0 +1,138 @@
+"""The steps of a policy, the page on which its next text is written, and that of its versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from normata.console.app.api_calls import ApiQuery, Fields, Refusal, tag_of
+from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.records import details
+from normata.console.app.records.editing import sent_form
+from normata.console.app.records.forms import AS_JSON, AS_TEXT
+from normata.console.app.records.kinds import kind_names
+from normata.console.app.records.references import names_of
+from normata.console.markdown import markdown
+from normata.console.texts import text
+from normata.core.http.problems import InvalidRequest
+from normata.records.kinds import Policy
+
+_STEPS = {
+    "submit": "submitPolicy",
+    "withdraw": "withdrawPolicy",
+    "approve": "approvePolicy",
+    "reject": "rejectPolicy",
+    "publish": "publishPolicy",
+    "retire": "retirePolicy",
+}
+_OF_VERSION = ("approve", "reject")  # whatever the role
+_MOST = "20"  # versions on a page
+
+
+async def take_step(page_request: OrganizationRequest) -> Response:
+    """Take the step of a policy that ``step`` names."""
+    form, policy_id = await page_request.fields(), page_request.param("id")
+    step = form.get("step")
+    if step not in _OF_VERSION:
+        page_request.require("editor")
+    if step not in _STEPS:
+        raise InvalidRequest(text("problem.form"))
+    body: dict[str, Any] | None = None
+    if step in _OF_VERSION:
+        if not form.get("version").isascii() or not form.get("version").isdigit():
+            raise InvalidRequest(text("problem.form"))
+        body = {"version": int(form.get("version"))} | ({"reason": form.get("reason")} if step == "reject" else {})
+    outcome = await page_request.change(_STEPS[step], row_id=policy_id, body=body)
+    if outcome.refusal is not None:
+        return await details.show_one(page_request, outcome.refusal, kind=Policy)
+    return page_request.go(page_request.path("records", Policy.path, policy_id), f"policy_{step}")
+
+
+async def show_draft(page_request: OrganizationRequest) -> Response:
+    """The page on which the next text is written."""
+    return await _draft_page(page_request)
+
+
+async def write_draft(page_request: OrganizationRequest) -> Response:
+    """Store the next text, show how it will look, or remove it, as ``step`` says."""
+    form, policy_id = await sent_form(page_request), page_request.param("id")
+    step = form.get("step")
+    if step == "discard":
+        outcome = await page_request.change("discardPolicyDraft", row_id=policy_id)
+        if outcome.refusal is not None:
+            return await _draft_page(page_request, refusal=outcome.refusal)
+        return page_request.go(page_request.path("records", Policy.path, policy_id), "policy_discard")
+    try:
+        content = _entered(form)
+    except ValueError as error:
+        refusal = Refusal(400, "validation", text("record.not_valid"), text("record.no_json", reason=str(error)))
+        return await _draft_page(page_request, form, refusal)
+    if step == "preview" or form.has("again"):
+        return await _draft_page(page_request, form)
+    outcome = await page_request.change(
+        "putPolicyDraft", row_id=policy_id, body={"content": content}, if_match=form.get("tag")
+    )
+    if outcome.refusal is not None:
+        return await _draft_page(page_request, form, outcome.refusal)
+    return page_request.go(page_request.path("records", Policy.path, policy_id), "policy_draft")
+
+
+def _entered(form: Fields) -> Any:
+    """The text in a form. Raises ValueError if it is not the JSON that it says it is."""
+    written = form.get("content").replace("\r\n", "\n")
+    return orjson.loads(written) if form.get("as.content") == AS_JSON else written
+
+
+async def _draft_page(
+    page_request: OrganizationRequest, form: Fields | None = None, refusal: Refusal | None = None
+) -> Response:
+    policy_id = page_request.param("id")
+    policy = await page_request.ask_one(ApiQuery("getPolicy", id=policy_id))
+    drafts = await page_request.ask_if_there(ApiQuery("getPolicyDraft", id=policy_id))
+    draft = drafts[0] if drafts else None
+    shown, written = _written(policy if draft is None else draft)
+    if form is not None:
+        shown, written = form.get("content"), form.get("as.content", AS_TEXT)
+    return page_request.page(
+        "app/policy_draft.html",
+        status=refusal.status if refusal else 200,
+        kind=kind_names(Policy),
+        policy=policy,
+        draft=draft,
+        content=shown,
+        written=written,
+        tag=form.get("tag") if form else tag_of(draft) if draft else "",
+        preview=markdown(shown) if form is not None and written == AS_TEXT else None,
+        refusal=refusal,
+    )
+
+
+def _written(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The text of a row as it is edited, and whether that is text or JSON."""
+    content = row["content"]
+    if content is None or isinstance(content, str):
+        return content or "", AS_TEXT
+    return json.dumps(content, ensure_ascii=False, indent=2), AS_JSON
+
+
+async def show_versions(page_request: OrganizationRequest) -> Response:
+    """The approved versions of a policy: who approved each, what it changed, and its text."""
+    policy_id = page_request.param("id")
+    policy, versions = await page_request.ask(
+        ApiQuery("getPolicy", id=policy_id),
+        ApiQuery("listPolicyVersions", {"limit": _MOST, **page_request.place}, policy_id),
+    )
+    people = ("submittedById", "approvedById")
+    names = await names_of(page_request, [("memberships", one[who]) for one in versions["items"] for who in people])
+    return page_request.page(
+        "app/policy_versions.html",
+        kind=kind_names(Policy),
+        policy=policy,
+        versions=versions,
+        names=names,
+        texts={one["id"]: markdown(_written(one)[0]) for one in versions["items"]},
+    )

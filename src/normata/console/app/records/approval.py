@@ -1,0 +1,76 @@
+"""Where a policy stands on its way from the draft to the version in force, and which steps the member can take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from normata.console.app.api_calls import ApiQuery
+from normata.console.app.organization_request import OrganizationRequest
+from normata.console.filters import as_json
+from normata.console.markdown import markdown
+from normata.records.kinds import Policy
+
+_SHOWN = "5"  # versions on the page of a policy
+
+
+class Approval(NamedTuple):
+    """The newest text of a policy: its ``state``, and the ``draft`` unless that is approved.
+
+    ``steps`` are those that the member can take now, ``edits`` is true if they can write the next draft.
+    """
+
+    state: str
+    draft: Mapping[str, Any] | None
+    versions: Sequence[Mapping[str, Any]]
+    steps: frozenset[str]
+    edits: bool
+
+    @property
+    def text(self) -> Markup:
+        """The text of the draft, as people read it."""
+        content = None if self.draft is None else self.draft["content"]
+        return markdown(content if isinstance(content, str) else as_json(content))
+
+    @property
+    def reached(self) -> int:
+        """How many of draft, review, approval and publication are done."""
+        return {"DRAFT": 0, "IN_REVIEW": 1, "APPROVED": 2}.get(self.state, 4)
+
+
+async def approval_of(page_request: OrganizationRequest, policy: Mapping[str, Any]) -> Approval:
+    """Where a policy stands, and what the member can do."""
+    drafts = await page_request.ask_if_there(ApiQuery("getPolicyDraft", id=policy["id"]))
+    versions, organization = await page_request.ask(
+        ApiQuery("listPolicyVersions", {"limit": _SHOWN}, policy["id"]),
+        ApiQuery("getOrganization", id=page_request.membership.organization_id),
+    )
+    found, draft = versions["items"], drafts[0] if drafts else None
+    newest = found[0]["state"] if found else policy["status"]
+    state = newest if draft is None else draft["state"]
+    is_live = policy["archivedAt"] is None
+    steps: set[str] = set()
+    if page_request.may("editor") and is_live:
+        steps |= {"DRAFT": {"submit"}, "IN_REVIEW": {"withdraw"}}.get(state, set())
+        steps |= {"publish"} if any(one["state"] == "APPROVED" for one in found) else set()
+        is_in_force = any(one["state"] in ("APPROVED", "PUBLISHED") for one in found)
+        steps |= {"retire"} if is_in_force and state != "IN_REVIEW" else set()
+    if state == "IN_REVIEW" and is_live and organization["memberId"] == policy["approverId"]:
+        steps |= {"approve", "reject"}
+    writes = page_request.may("editor") and is_live and state != "IN_REVIEW"
+    return Approval(state, draft, found, frozenset(steps), writes and policy["status"] not in ("DRAFT", "IN_REVIEW"))
+
+
+def unwritten(page_request: OrganizationRequest, record: Mapping[str, Any] | None) -> frozenset[str]:
+    """The fields of a policy that the form leaves out: the member cannot change them, or not there."""
+    approver = frozenset[str]() if page_request.may("admin") else frozenset({"approverId"})
+    if record is None or record["status"] == "DRAFT":
+        return approver
+    return approver | {"content"} | ({"approverId"} if record["status"] == "IN_REVIEW" else set())
+
+
+def hidden_fields(page_request: OrganizationRequest, path: str, record: Mapping[str, Any] | None) -> frozenset[str]:
+    """The same for a record of any kind, by the path of the kind."""
+    return unwritten(page_request, record) if path == Policy.path else frozenset()

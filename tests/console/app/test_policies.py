@@ -1,0 +1,95 @@
+"""A policy on its page: the steps that each member can take, the page of its draft, and that of its versions."""
+
+from __future__ import annotations
+
+from httpx2 import Response
+
+from tests.console.app.conftest import People
+from tests.console.app.pages import ALPHA, Form, Parsed
+from tests.console.browser import is_refused, text_of
+from tests.world import ALPHA as ALPHA_ID
+
+REVIEWED = f"policies-reviewed-{ALPHA_ID}"  # its approver is the owner
+STEPS = ("submit", "withdraw", "approve", "reject", "publish", "retire")
+
+
+def _offered(people: People, user: str, policy: str) -> set[str]:
+    """The steps that the page of a policy offers to a member."""
+    page = people[user].get(f"{ALPHA}records/policies/{policy}/")
+    assert page.status_code == 200, page.text
+    return {step for step in STEPS if f'name="step" value="{step}"' in page.text}
+
+
+def _post(people: People, user: str, path: str, **fields: str) -> Response:
+    """The answer to a form of the console."""
+    return people[user].client.post(path, data=fields, headers={"Sec-Fetch-Site": "same-origin"})
+
+
+def _step(people: People, user: str, policy: str, step: str, **fields: str) -> str:
+    """What the page says once a member has taken a step that it offers."""
+    assert step in _offered(people, user, policy)
+    made = _post(people, user, f"{ALPHA}policies/{policy}/steps/", step=step, **fields)
+    assert made.status_code == 303, made.text
+    return text_of(people[user].get(made.headers["location"]))
+
+
+def _form(people: People, user: str, path: str) -> Form:
+    """The form of a page that leads back to it."""
+    return next(form for form in Parsed(people[user].get(path)).forms if form.action == path)
+
+
+def test_from_review_to_the_next_version(people: People) -> None:
+    assert _offered(people, "viewer", REVIEWED) == set()
+    assert _offered(people, "editor", REVIEWED) == {"withdraw"}
+    assert _offered(people, "owner", REVIEWED) == {"withdraw", "approve", "reject"}
+    approval = {"step": "approve", "version": "1"}
+    assert is_refused(_post(people, "admin", f"{ALPHA}policies/{REVIEWED}/steps/", **approval))
+    assert is_refused(_post(people, "viewer", f"{ALPHA}policies/{REVIEWED}/steps/", step="withdraw"))
+    stale = _post(people, "owner", f"{ALPHA}policies/{REVIEWED}/steps/", **approval | {"version": "2"})
+    assert stale.status_code == 409
+    assert "You have approved the policy." in _step(people, "owner", REVIEWED, "approve", version="1")
+    assert "Published." in _step(people, "editor", REVIEWED, "publish")
+    draft = f"{ALPHA}policies/{REVIEWED}/draft/"
+    assert is_refused(people["viewer"].get(draft))
+    assert _form(people, "editor", draft).fields["content"] == "Lock the door."
+    typed = {"content": "Lock the **door**.\r\n\r\nKeep the key.", "as.content": "text"}
+    previewed = _post(people, "editor", draft, step="preview", **typed)
+    assert "<strong>door</strong>" in previewed.text
+    assert people["editor"].get(draft).text.count("Keep the key.") == 0
+    assert _post(people, "editor", draft, step="save", **typed).status_code == 303
+    assert _offered(people, "editor", REVIEWED) == {"submit", "retire"}
+    wrong = _post(people, "editor", draft, step="save", content="{", **{"as.content": "json"})
+    assert (wrong.status_code, "{" in wrong.text) == (400, True)
+    assert "Submitted." in _step(people, "editor", REVIEWED, "submit")
+    assert "Keep the key." in people["owner"].get(f"{ALPHA}records/policies/{REVIEWED}/").text
+    assert "Rejected." in _step(people, "owner", REVIEWED, "reject", version="2", reason="Say who.")
+    assert "Say who." in text_of(people["editor"].get(draft))
+    _step(people, "editor", REVIEWED, "submit")
+    _step(people, "owner", REVIEWED, "approve", version="3")
+    _step(people, "editor", REVIEWED, "publish")
+    versions = people["viewer"].get(f"{ALPHA}policies/{REVIEWED}/versions/")
+    assert "<ins>Keep the key." in versions.text
+    assert "Imported, not approved here" in text_of(versions)
+    assert "Retired." in _step(people, "editor", REVIEWED, "retire")
+
+
+def test_the_form_of_a_policy_has_what_the_member_can_change(readers: People) -> None:
+    forms = {
+        ("editor", "live"): {"content"},
+        ("admin", "live"): {"content", "approverId"},
+        ("admin", "reviewed"): set(),
+        ("editor", "published"): set(),
+        ("admin", "published"): {"approverId"},
+    }
+    for (user, state), fields in forms.items():
+        page = readers[user].get(f"{ALPHA}records/policies/policies-{state}-{ALPHA_ID}/edit/").text
+        names = ("content", "approverId", "status", "currentVersion")
+        assert {name for name in names if f'name="{name}"' in page} == fields, (user, state)
+
+
+def test_a_draft_is_discarded(people: People) -> None:
+    policy = f"policies-published-{ALPHA_ID}"
+    made = _post(people, "editor", f"{ALPHA}policies/{policy}/draft/", step="discard", content="")
+    assert made.status_code == 303
+    assert "Draft discarded." in text_of(people["editor"].get(made.headers["location"]))
+    assert _offered(people, "editor", policy) == {"retire"}
