@@ -74,7 +74,7 @@ def test_standard_output_has_them_too(database_url: str, normata: Run, folder: P
 def test_without_a_format_it_is_a_short_table(normata: Run, database_url: str) -> None:
     out = normata("gaps", "alpha", "REP-1", "--database", database_url).out.splitlines()
     assert out[:2] == ["REP-1 Reported, Alpha", "7 controls apply (3 NONE, 2 PARTIAL, 2 FULL), 2 do not"]
-    assert out[3].split() == ["Identifier", "Covered", "Mandatory", "Name", "Closed", "by"]
+    assert out[3].split() == ["Identifier", "Covered", "Mandatory", "Evidence", "Name", "Closed", "by"]
     assert out[4].split() == [
         *("1.1.a", "NONE", "yes", "Requirement", "1.1.a"),
         *("SUN-2", "A.8,", "SUN-2", "A.4,", "SUN-2", "A.5"),
@@ -87,6 +87,7 @@ def test_without_a_format_it_is_a_short_table(normata: Run, database_url: str) -
     assert len(out) == 5 + 8
     with_others = normata("soa", "alpha", "REP-1", "--with", "SUN-2", "--database", database_url).out.splitlines()
     assert [line.split()[0] for line in with_others[5 + 8 :]] == ["A.1", "A.3", "A.5", "A.7", "A.11"]
+    assert ["ended" in line for line in with_others[-2:]] == [False, True], "its evidence is not valid any more"
 
 
 def test_the_table_is_short_and_shows_no_markup(normata: Run, database_url: str) -> None:

@@ -10,7 +10,7 @@ def link_row(organization_id: str, number: int, member: str = "member-owner") ->
     ends = [
         ("memberships", member, "auditItems", f"auditItems-live-{organization_id}"),
         ("labels", f"labels-live-{organization_id}", "tasks", f"tasks-archived-{organization_id}"),
-        ("evidence", f"evidence-live-{organization_id}", "controls", "sun.A.5"),
+        ("evidence", f"evidence-live-{organization_id}", "controls", "sun.A.11"),
     ][number - 1]
     return {
         "id": f"link-{number}-{organization_id}",

@@ -260,8 +260,6 @@ def _covered(counts: Mapping[str, Any]) -> str:
 
 
 def _gap(gap: Mapping[str, Any]) -> tuple[str, ...]:
-    from normata.coverage.supporting import evidence_words
-
     suggestions = [
         f"{one['control']['framework']['identifier']} {one['control']['identifier']}" for one in gap["suggestions"]
     ]
@@ -269,14 +267,19 @@ def _gap(gap: Mapping[str, Any]) -> tuple[str, ...]:
         gap["identifier"],
         gap["effectiveCoverageStatus"],
         "yes" if gap["isMandatory"] else "no",
-        evidence_words(gap["evidence"]) or "",
+        _evidence(gap),
         gap["name"],
         ", ".join(suggestions),
     )
 
 
+def _evidence(item: Mapping[str, Any]) -> str:
+    """How many pieces of evidence there are, as far as one is valid; other formats say until when."""
+    evidence = item["evidence"]
+    return "" if evidence is None else str(evidence["pieces"]) if evidence["isValid"] else "ended"
+
+
 def _entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    from normata.coverage.supporting import evidence_words
     from normata.reports.applicability_sheets import implemented
 
     return (
@@ -284,7 +287,7 @@ def _entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
         "yes" if entry["isApplicable"] else "no",
         implemented(entry) or "",
         entry["effectiveCoverageStatus"],
-        evidence_words(entry["evidence"]) or "",
+        _evidence(entry),
         entry["name"],
         ", ".join(one.replace("_", " ").lower() for one in entry["objections"]),
     )
