@@ -32,7 +32,7 @@ ORDER = (
     *("identity.members", "identity.me", "identity.organizations", "identity.service_accounts", "identity.openid"),
     *("files", "frameworks", "coverage", "links.model", "policies.model", "policies.rules"),
     *("records", "records.archive", "records.many", "records.due", "records.search"),
-    *("links", "evidence", "risks", "records.responsibilities", "names", "events", "history", "reports"),
+    *("links", "evidence", "risks", "records.responsibilities", "comments", "names", "events", "history", "reports"),
     *("soa_versions", "policies", "adoption", "own_frameworks"),
     *("notifications", "views"),
     *("tables", "bundle", "catalogs", "erasure", "retention", "wiring"),

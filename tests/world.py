@@ -29,6 +29,7 @@ from normata.records.base import Restorable
 from normata.records.kinds import Policy, Task
 from normata.tables import Table
 from normata.wiring import changes_of
+from tests.comments.rows import comment_rows
 from tests.files.rows import file_row
 from tests.links.rows import link_row
 from tests.policies.rows import POLICIES, policy_draft_row, policy_values
@@ -49,9 +50,8 @@ USERS = {role: f"{role}@alpha.example" for role in ROLES} | {
     "operator": "operator@nowhere.example",
 }
 
-# The member of each organization who is responsible for its live records.
+# The member of each organization who is responsible for its live records, and the one who owns it, and a risk.
 RESPONSIBLE = {ALPHA: "member-editor", BETA: "member-foreigner"}
-# The member of each who owns the organization, and a risk.
 OWNERS = {ALPHA: "member-owner", BETA: "member-foreigner"}
 
 
@@ -105,6 +105,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
         **{kind.path: _records(kind) for kind in Restorable.kinds},
         "policyVersions": [policy_draft_row(owner) for owner in (ALPHA, BETA)],
         "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)],
+        "comments": comment_rows(),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from normata.adoption import operations as adoption
 from normata.catalogs import operations as imports
+from normata.comments import operations as comments
 from normata.console.writes import SIGN_IN_LOOKUPS, SIGN_IN_WRITES
 from normata.core.changes.idempotency import KEY_WRITES, OLDEST_KEYS
 from normata.core.changes.jobs import JOB_WRITES
@@ -76,6 +77,7 @@ _DECLARED: tuple[Operation, ...] = (
     many.OPERATION,
     record_undo.OPERATION,
     *links.OPERATIONS,
+    *comments.OPERATIONS,
     *names.OPERATIONS,
     *files.OPERATIONS,
     *views.OPERATIONS,

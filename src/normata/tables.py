@@ -1,5 +1,6 @@
 """All tables: importing this module defines them."""
 
+from normata.comments import model as _comments
 from normata.core.changes import idempotency as _idempotency
 from normata.core.changes import jobs as _jobs
 from normata.core.changes import revisions as _revisions
@@ -26,19 +27,7 @@ from normata.views import model as _views
 __all__ = ["Table"]
 
 _modules = (
-    *(
-        _archiving,
-        _baselines,
-        _events,
-        _evidence,
-        _files,
-        _frameworks,
-        _history,
-        _idempotency,
-        _identity,
-        _jobs,
-        _links,
-    ),
-    _policies,
-    *(_notifications, _records, _revisions, _short_ids, _sign_in, _soa_versions, _upgrades, _views, _wordings),
+    *(_archiving, _baselines, _comments, _events, _evidence, _files, _frameworks, _history, _idempotency, _identity),
+    *(_jobs, _links, _notifications, _policies, _records, _revisions, _short_ids, _sign_in, _soa_versions, _upgrades),
+    *(_views, _wordings),
 )

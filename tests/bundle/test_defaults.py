@@ -23,6 +23,7 @@ from normata.notifications.model import Notification
 from normata.records.base import Restorable
 from normata.records.kinds import Label, Policy, RecordCategory, Task, Vendor
 from tests import mostly_sqlite, world
+from tests.comments import rows as comments
 from tests.databases import change, on_both, tamper
 from tests.files.rows import file_row
 from tests.links.rows import bare_row
@@ -76,6 +77,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     | {"id": "new"},
     "savedViews": {"id": "new", "organizationId": ALPHA, "userId": "user-editor", "kind": "tasks", "name": "Mine"},
     "links": bare_row("new", ALPHA),
+    "comments": comments.bare_row("new", ALPHA, "member-editor"),
     "accessTokens": {"id": "new", "userId": "user-editor", "digest": "0" * 64, "scope": "read"},
     "auditEvents": {
         "id": "new",

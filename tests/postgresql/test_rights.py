@@ -41,7 +41,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     own |= {"saved_view", "mapping_document", "baseline", "baseline_control"}
     records = {kind.sql().name for kind in Restorable.kinds}
     # Jobs are of no tenant: whoever runs them looks for those of all. They say whose they are, of which type, and when.
-    noted = {"link", "file", "archive_entry", "short_id_counter", "idempotency_key", "job"}
+    noted = {"link", "comment", "file", "archive_entry", "short_id_counter", "idempotency_key", "job"}
     noted |= {"soa_version", "policy_version"}
     people = {"user_account", "membership", "organization", "invitation", "access_token", "session"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
@@ -82,6 +82,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         ("control_wording", "stale_since"),
         *(("file", name) for name in ("attached_at", "detached_at", "erased_at")),
         *(("list_revision", "revision"), ("notification", "read_at"), ("link", "note"), ("link", "removed_at")),
+        *(("comment", name) for name in ("text", "updated_at")),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank", "applies", "conflict")),
         *(("control_evidence", name) for name in ("pieces", "ends_at")),
         *(("job", name) for name in ("due_at", "attempts", "claim", "failure")),

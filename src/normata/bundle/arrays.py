@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from normata.comments.model import Comment
 from normata.events.model import AuditEvent
 from normata.files.model import File
 from normata.frameworks.baseline_model import Baseline, BaselineControl
@@ -49,6 +50,7 @@ _TABLES: tuple[type[Table], ...] = (
     *Restorable.kinds,
     PolicyVersion,
     Link,
+    Comment,
     *OPERATORS_OWN,
 )
 

@@ -10,6 +10,7 @@ from sqlalchemy import BindParameter, ColumnElement, Select, bindparam, or_, sel
 
 from normata.bundle.arrays import ARRAYS, HISTORY, OPERATORS_OWN
 from normata.bundle.history import history_rows
+from normata.comments.model import Comment
 from normata.core.changes.references import references_of
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
@@ -121,16 +122,19 @@ def _frameworks() -> Any:
         select(adopted.framework_id).where(adopted.organization_id == _ORGANIZATION),
         *_referred_to(Framework),
         select(controls.framework_id).where(
-            controls.id.in_(union(*_referred_to(Control), *_ends_set_aside(), *_linked_controls()))
+            controls.id.in_(union(*_referred_to(Control), *_ends_set_aside(), *_named_controls()))
         ),
     )
 
 
-def _linked_controls() -> Iterator[Select[Any]]:
-    """The controls that the organization has linked."""
-    links = sql_table(Link).c
+def _named_controls() -> Iterator[Select[Any]]:
+    """The controls that the organization has linked, or commented on."""
+    links, comments = sql_table(Link).c, sql_table(Comment).c
     for kind, row_id in ((links.from_kind, links.from_id), (links.to_kind, links.to_id)):
         yield select(row_id).where(links.organization_id == _ORGANIZATION, kind == Control.array)
+    yield select(comments.about_id).where(
+        comments.organization_id == _ORGANIZATION, comments.about_kind == Control.array
+    )
 
 
 def _ends_set_aside() -> Iterator[Select[Any]]:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from normata.bundle.arrays import ARRAYS, HISTORY
 from normata.bundle.history import LoadedHistory
 from normata.bundle.row_buffer import RowBuffer
+from normata.comments.commands import check as check_comments
+from normata.comments.model import Comment
 from normata.core.changes.row_counts import RowCounts
 from normata.core.changes.rows import PendingRow, PendingRows, read_row
 from normata.core.changes.source import Fault, FaultyInput, Row
@@ -70,6 +72,7 @@ def load(
             SoaVersion: check_loaded,
             PolicyVersion: check_policy_versions,
             Link: check_links,
+            Comment: check_comments,
         },
         buffer=buffer.put,
         refused=refused,

@@ -77,7 +77,7 @@ def make_links(
             pending += [] if row is None else [row]
     make_valid(unit, {Link: pending}, own_rules={Link: check_new}, are_new=True)
     for outcome in outcomes.values():
-        outcome.faults = [_as_sent(fault) for fault in outcome.faults]
+        outcome.faults = [as_sent(fault, _SENT) for fault in outcome.faults]
     faults = [fault for outcome in outcomes.values() for fault in outcome.faults]
     if faults and not each_for_itself:
         raise FaultyInput(faults)
@@ -148,10 +148,10 @@ def _row_of(one: Wanted, organization_id: str, link_id: str) -> Row:
 _SENT = {"fromKind": ("from", "kind"), "fromId": ("from", "id"), "toKind": ("to", "kind"), "toId": ("to", "id")}
 
 
-def _as_sent(fault: Fault) -> Fault:
-    """A fault of a row with its place in the body, whose ends are objects."""
+def as_sent(fault: Fault, sent: Mapping[str, tuple[str, str]]) -> Fault:
+    """A fault of a row with its place in a body with objects: ``sent`` has where each field is."""
     above, _, name = fault.place.rpartition("/")
-    return Fault(fault.file, above + pointer(*_SENT.get(name, (name,))), fault.reason)
+    return Fault(fault.file, above + pointer(*sent.get(name, (name,))), fault.reason, fault.code)
 
 
 def _stored(unit: UnitOfWork, organization_id: str, keys: Iterable[_Key]) -> dict[_Key, Any]:

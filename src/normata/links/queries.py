@@ -142,7 +142,7 @@ def ids_of_links(organization_id: str, kind: str, row_id: str) -> CompoundSelect
 def _as_wire(transaction: Transaction, organization_id: str, rows: Iterable[Any]) -> list[dict[str, Any]]:
     """Links in wire form. The ends are named in one statement."""
     links = [(row, *ends_of(row._asdict())) for row in rows]
-    named = _named(transaction, organization_id, {end for _, *ends in links for end in ends})
+    named = named_ends(transaction, organization_id, {end for _, *ends in links for end in ends})
     return [
         {
             "id": row.id,
@@ -157,7 +157,11 @@ def _as_wire(transaction: Transaction, organization_id: str, rows: Iterable[Any]
     ]
 
 
-def _named(transaction: Transaction, organization_id: str, ends: Collection[End]) -> Mapping[End, dict[str, Any]]:
+def named_ends(transaction: Transaction, organization_id: str, ends: Collection[End]) -> Mapping[End, dict[str, Any]]:
+    """What an organization calls these records, controls and members, as a :class:`LinkEnd`; one statement.
+
+    What does not exist has its id as its label, and is not live.
+    """
     ids: defaultdict[str, list[str]] = defaultdict(list)
     for kind, row_id in sorted(ends):
         ids[kind].append(row_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from normata.core.changes.references import References, objection
 from normata.core.changes.rows import PendingRow
@@ -22,28 +22,52 @@ def check_new(_unit: UnitOfWork, rows: Sequence[PendingRow], references: Referen
     _check(rows, references, takes_removed=False)
 
 
-def _check(rows: Sequence[PendingRow], references: References, *, takes_removed: bool) -> None:
+def fault_ends(
+    rows: Sequence[PendingRow],
+    references: References,
+    columns: Sequence[tuple[str, str]],
+    kinds: Collection[str],
+    *,
+    takes_removed: Callable[[PendingRow], bool] = lambda _row: True,
+) -> None:
+    """Add faults to rows with columns, pairs of kind and id, that name nothing of one of these kinds.
+
+    It must exist, and be the organization's own or everybody's. ``takes_removed`` says of a row whether it may name
+    members who were removed, or are auditors.
+    """
     wanted: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
-        for kind, row_id in ends_of(row.final):
-            wanted[kind].add(row_id)
+        for kind_column, id_column in columns:
+            wanted[row.final[kind_column]].add(row.final[id_column])
     for kind, ids in wanted.items():
-        if kind in TABLES:
+        if kind in kinds:
             references.fetch(str(TABLES[kind].__tablename__), ids)
     for row in rows:
-        start, end = ends_of(row.final)
-        for side, (kind, row_id) in (("from", start), ("to", end)):
-            if kind not in TABLES:
-                row.add_fault(f"{side}_kind", f"must be one of {', '.join(TABLES)}")
+        for kind_column, id_column in columns:
+            kind, row_id = row.final[kind_column], row.final[id_column]
+            if kind not in kinds:
+                row.add_fault(kind_column, f"must be one of {', '.join(kinds)}")
                 continue
             target = str(TABLES[kind].__tablename__)
             if references.is_faulty(target, row_id):
                 row.faulty = True  # whose own fault is reported
                 continue
-            is_lenient = takes_removed or not (row.final["relation"] == OWNS and kind == MEMBERS)
+            is_lenient = kind != MEMBERS or takes_removed(row)
             reason = objection(row, target, references.get(target, row_id), takes_removed=is_lenient)
             if reason:
-                row.add_fault(f"{side}_id", reason)
+                row.add_fault(id_column, reason)
+
+
+def _check(rows: Sequence[PendingRow], references: References, *, takes_removed: bool) -> None:
+    fault_ends(
+        rows,
+        references,
+        [("from_kind", "from_id"), ("to_kind", "to_id")],
+        tuple(TABLES),
+        takes_removed=lambda row: takes_removed or row.final["relation"] != OWNS,
+    )
+    for row in rows:
+        start, end = ends_of(row.final)
         if start == end:
             row.add_fault("to_id", "is what the link leads from")
         if row.stored is None:  # in the order in which it is stored; faults have that of the input

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlalchemy import bindparam, insert, select
 
@@ -10,6 +10,7 @@ from normata.core.changes.unit_of_work import Actor, Change, insert_of
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import new_id, sql_table
 from normata.identity.model import Membership
+from normata.notifications.about_comments import commented
 from normata.notifications.about_coverage import (
     assessment_assigned,
     conflicts_found,
@@ -20,7 +21,7 @@ from normata.notifications.about_coverage import (
 from normata.notifications.about_policies import decided, submitted
 from normata.notifications.about_records import archived, assigned, reminded, restored
 from normata.notifications.about_versions import created
-from normata.notifications.message import Rule
+from normata.notifications.message import Message, Rule
 from normata.notifications.model import Notification
 
 
@@ -62,10 +63,20 @@ class NotifyMembers:
                 )
 
 
+def _all(*rules: Rule) -> Rule:
+    """All messages of these rules."""
+
+    def messages(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
+        for rule in rules:
+            yield from rule(transaction, change, actor)
+
+    return messages
+
+
 RULES: Mapping[str, Rule] = {
     "assess": assessment_assigned,
-    "create": created,
-    "update": assigned,
+    "create": _all(created, commented),
+    "update": _all(assigned, commented),
     "archive": archived,
     "restore": restored,
     "submit": submitted,

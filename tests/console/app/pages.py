@@ -15,6 +15,7 @@ ALPHA = "/app/alpha/"
 
 # A row of the world for the id of each page, by the beginning of its path; the longest counts.
 _IDS = {
+    "comments/": "comment-editor",
     "controls/": "moon.A.1",
     "frameworks/": "fw-moon",
     "frameworks/{id}/edit/": "fw-own",
@@ -62,7 +63,13 @@ LEAST = {page.path: page.role for page in PAGES}
 # The actions of the forms that every page has, for what is everybody's own, whatever their role.
 FRAME = {"/account/preferences/", "/sign-out/"}
 # Pages with more forms of that sort: the actions of these.
-OWN = {"inbox/": {f"{ALPHA}inbox/"}, "settings/members/{id}/": {f"{ALPHA}settings/members/member-viewer/"}}
+_COMMENTS = {f"{ALPHA}comments/", f"{ALPHA}comments/comment-viewer/"}
+OWN = {
+    "inbox/": {f"{ALPHA}inbox/"},
+    "settings/members/{id}/": {f"{ALPHA}settings/members/member-viewer/"},
+    "controls/{id}/": _COMMENTS,
+    "records/{kind}/{id}/": _COMMENTS,
+}
 
 
 _TICKED = ("checkbox", "radio")

@@ -52,6 +52,10 @@ def crowd(count: int, name: str = "crowd") -> dict[str, list[dict[str, Any]]]:
             for number, row in enumerate(alphas, 4)
         ],
         **{kind.path: [_record(kind, row) for row in alphas] for kind in Restorable.kinds},
+        "comments": [
+            row | {"aboutKind": "tasks", "aboutId": row["id"], "authorId": "member-owner", "text": "Well"}
+            for row in alphas
+        ],
         "links": [
             row | {"fromKind": "tasks", "fromId": row["id"], "toKind": "controls", "toId": row["id"]} for row in alphas
         ],

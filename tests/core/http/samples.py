@@ -18,7 +18,7 @@ The rules:
   controls in place of the demo's.
   The version of a policy is the one in review. A ``changeId`` is that of a change that the world has. What it names
   under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``. Records that it
-  links are live ones.
+  links, or comments on, are live ones.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -38,6 +38,7 @@ from zlib import crc32
 import pytest
 from httpx2 import Response
 
+from normata.comments.model import Comment
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.http.roles import ROLES
 from normata.core.schema.paging import OrganizationQuery
@@ -253,8 +254,9 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
     if table is AccessToken:
         asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
         return f"token-{asking}" if operation.authority == "self" else f"token-robot-{organization_id}"
-    if table is Session:
-        return f"session-{user or (enough(operation) if organization_id == ALPHA else 'foreigner')}"
+    if table in (Comment, Session):
+        name = "comment" if table is Comment else "session"
+        return f"{name}-{user or (enough(operation) if organization_id == ALPHA else 'foreigner')}"
     rows = _rows(table, organization_id, own=_does(operation, table, "UPDATE", "DELETE"))
     if _does(operation, FrameworkAdoption, "INSERT"):
         adoptions = _world()["frameworkAdoptions"]
@@ -335,6 +337,9 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
                 (record_id(kind, "live", organization_id) for kind in Restorable.kinds if kind.path == end["kind"]),
                 end["id"],
             )
+    if isinstance(body, dict) and "about" in body:
+        kind = next(kind for kind in Restorable.kinds if kind.path == body["about"]["kind"])
+        body["about"]["id"] = record_id(kind, "live", organization_id)
     for record in body.get("records", ()) if isinstance(body, dict) else ():
         kind = next(kind for kind in Restorable.kinds if kind.path == record["kind"])
         record["id"] = record_id(kind, _state(operation), organization_id)

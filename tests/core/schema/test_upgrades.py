@@ -12,6 +12,7 @@ from sqlalchemy import Column, Connection, MetaData, select
 
 from normata.cli import check
 from normata.cli.upgrade import upgrade
+from normata.comments.model import Comment
 from normata.core.changes.revisions import ListRevision
 from normata.core.db.database import Database
 from normata.core.db.types import now
@@ -85,13 +86,15 @@ def fresh(sqlite_url: str) -> Iterator[Database]:
 def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
     """Take from the world what the schema of a version could not hold; whether what is for sign-in was among it.
 
-    That is newer kinds of record, too, saved views, links, files, versions of statements, and service accounts.
+    That is newer kinds of record, too, saved views, links, comments, files, versions of statements, and service
+    accounts.
     """
     there = old.read_now(lambda transaction: transaction.tables())
     tables = [
         *(kind.sql().name for kind in Restorable.kinds),
         str(SavedView.__tablename__),
         str(Link.__tablename__),
+        str(Comment.__tablename__),
         str(SoaVersion.__tablename__),
         str(File.__tablename__),
     ]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Fields, Query, Refusal
+from normata.console.app.comments import comments_of, comments_query
 from normata.console.app.control_columns import (
     all_columns,
     columns_of,
@@ -276,6 +277,7 @@ async def control_page(
     if is_now:  # of these the past is not known
         about["listFindings"] = {"controlId": control_id, "limit": "100"}
         about["listLinks"] = links_query("controls", control_id).query
+        about["listComments"] = comments_query("controls", control_id).query
         about["listMatches"] = {"control": control_id, "published": "true", "counts": "false", "limit": "100"}
     stale = reasons_of(control["coverage"])
     reworded = ApiQuery("getWordings", id=control_id) if WORDING_CHANGED in stale and is_now else None
@@ -307,6 +309,7 @@ async def control_page(
         tasks=found.get("listTasks"),
         history=history,
         links=links_of("controls", control_id, found["listLinks"]) if is_now else None,
+        comments=comments_of(page_request, "controls", control_id, found["listComments"]) if is_now else None,
         happenings=await happenings_of(
             page_request, "controls", control_id, history["items"], named_in(found["listLinks"]) if is_now else {}
         ),

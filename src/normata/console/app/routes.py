@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from normata.console.app import (
     assessing,
+    comments,
     conflicts,
     control_additions,
     controls,
@@ -120,6 +121,8 @@ PAGES: tuple[Page, ...] = (
     Page("records/{kind}/{id}/", get=details.show_one),
     Page("records/{kind}/{id}/edit/", get=editing.show_edit, post=editing.change, role="editor", shows_again=True),
     Page("links/", post=links.change, role="editor"),
+    Page("comments/", post=comments.write),
+    Page("comments/{id}/", get=comments.show_one, post=comments.change),
     Page("views/", get=saved_views.show_list, post=saved_views.create),
     Page("views/{id}/", get=saved_views.show_one, post=saved_views.change),
     Page("archive/", get=archive.show, post=archive.archive_or_restore),

@@ -129,6 +129,10 @@ TAGS = [
         "description": "What belongs together: records, controls and members, each link with its relation.",
     },
     {
+        "name": "Comments",
+        "description": "What members say about records and controls.",
+    },
+    {
         "name": "Archive",
         "description": "What is archived, across kinds, and many records archived or restored at once.",
     },

@@ -11,6 +11,8 @@ from typing import Any
 from sqlalchemy import Column
 
 FIELDS = {
+    "about_id": "The id of what the comment is about.",
+    "about_kind": "The kind of what the comment is about: a kind of records as in its path, or `controls`.",
     "accepted_at": "When the owner accepted the residual risk; null if they have not, or if it has changed since.",
     "accepted_by_id": "The member who accepted the residual risk.",
     "acronym": "The abbreviation itself.",

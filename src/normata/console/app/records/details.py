@@ -10,6 +10,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Refusal
+from normata.console.app.comments import comments_of, comments_query
 from normata.console.app.event_lines import UNSHOWN
 from normata.console.app.links import happenings_of, links_of, links_query, named_in
 from normata.console.app.organization_request import OrganizationRequest
@@ -85,11 +86,12 @@ async def show_one(
     kind, record_id = kind or kind_of(page_request), page_request.param("id")
     referring = referring_to(kind.path)
     undo_queries = UndoQueries(page_request)
-    record, history, archive, links, *others = await page_request.ask(
+    record, history, archive, links, comments, *others = await page_request.ask(
         ApiQuery(getting(kind), id=record_id),
         ApiQuery(remembering(kind), {"limit": _MAX_HISTORY}, record_id),
         ApiQuery("listArchive", {"kind": kind.path, "recordId": record_id, "limit": "5"}),
         links_query(kind.path, record_id),
+        comments_query(kind.path, record_id),
         *(
             ApiQuery(listing(one), {field.name: record_id, "archived": "include", "limit": _MAX_REFERRERS})
             for one, field in referring
@@ -120,6 +122,7 @@ async def show_one(
         label=label,
         names=names,
         links=links_of(kind.path, record_id, links),
+        comments=comments_of(page_request, kind.path, record_id, comments, is_live=record["archivedAt"] is None),
         happenings=await happenings_of(
             page_request, kind.path, record_id, history["items"], {**names, **named_in(links)}
         ),
