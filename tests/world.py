@@ -32,6 +32,7 @@ from normata.wiring import changes_of
 from tests.comments.rows import comment_rows
 from tests.files.rows import file_row
 from tests.links.rows import link_row
+from tests.notifications.rows import notification_rows
 from tests.policies.rows import POLICIES, policy_draft_row, policy_values
 from tests.soa_versions.rows import version_rows
 from tests.views.rows import view_row
@@ -101,7 +102,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
             *version_rows(BETA, "fw-foreign", RESPONSIBLE[BETA]),
         ],
         "files": [file_row(ALPHA), file_row(BETA)],
-        "notifications": [_notification(number) for number in range(12)] + _other_notifications(),
+        "notifications": notification_rows(),
         **{kind.path: _records(kind) for kind in Restorable.kinds},
         "policyVersions": [policy_draft_row(owner) for owner in (ALPHA, BETA)],
         "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)],
@@ -335,32 +336,6 @@ def _statement(control: str, status: str, gap: str | None = None) -> dict[str, A
         "coverageStatus": status,
         "coverageGap": gap,
     }
-
-
-def _notification(number: int) -> dict[str, Any]:
-    """One of twelve notifications of alpha's editor, a day apart; every third one is read."""
-    created = f"2026-03-{number + 1:02}T10:00:00.000Z"
-    return {
-        "id": f"note-{number:02}",
-        "organizationId": ALPHA,
-        "userId": "user-editor",
-        "type": "policy.published",
-        "category": "POLICIES",
-        "payload": {"titleKey": "t", "bodyKey": "b", "url": "/policies/", "params": {"n": number}},
-        "readAt": created if number % 3 == 0 else None,
-        "createdAt": created,
-    }
-
-
-def _other_notifications() -> list[dict[str, Any]]:
-    """An unread and a read notification of each other member."""
-    members = [("viewer", ALPHA), ("auditor", ALPHA), ("admin", ALPHA), ("owner", ALPHA), ("foreigner", BETA)]
-    return [
-        {"id": f"note-{state}-{user}", "organizationId": organization_id, "userId": f"user-{user}", "readAt": read_at}
-        | {"createdAt": created}
-        for user, organization_id in members
-        for state, created, read_at in (("unread", "2026-03-02", None), ("read", "2026-03-01", "2026-03-03"))
-    ]
 
 
 def _records(kind: type[Restorable]) -> list[dict[str, Any]]:
