@@ -16,7 +16,7 @@ _COLUMNS: Mapping[str, tuple[str, str]] = {
     "effectiveCoverageStatus": ("field.effective", "nb"),
     "coverageStatus": ("field.coverageStatus", "less"),
     "coverageGap": ("field.coverageGap", "less missing"),
-    "ownerId": ("field.ownerId", "less nb"),
+    "ownerId": ("field.ownerId", "less nb roomy"),
     "framework": ("field.framework", "less nb"),
     "reviewBy": ("field.reviewBy", "less nb"),
     "type": ("field.type", "less nb"),

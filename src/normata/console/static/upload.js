@@ -2,8 +2,8 @@
 // it, a button sends them.
 for (const input of document.querySelectorAll("[data-upload]")) {
   const { form } = input;
-  const status = form.querySelector("[role=status]");
-  const bar = status.querySelector("progress");
+  const bar = input.parentElement.querySelector("progress");
+  const status = bar.parentElement;
   if (input.dataset.upload !== "along") {
     input.addEventListener("change", () => input.files.length && form.requestSubmit());
   }
