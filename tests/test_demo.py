@@ -33,6 +33,7 @@ from normata.demo import history
 from normata.demo.files import ORGANIZATION, paths
 from normata.demo.history import with_milliseconds
 from normata.events.model import AuditEvent
+from normata.files.opening import open_store
 from normata.frameworks.model import ControlCoverage
 from normata.notifications.texts import ENGLISH
 from normata.operations import SECURITY
@@ -53,7 +54,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("demo") / "demo.db"
     database = open_url(f"sqlite:///{path}", create=True)
     migrate(database)
-    demo.fill(database, lambda *_: None)
+    demo.fill(database, lambda *_: None, open_store(Settings()))
     database.close()
     return path
 

@@ -11,7 +11,9 @@ import pytest
 from normata.cli import demo
 from normata.core.db.database import Database
 from normata.demo.files import ORGANIZATION
+from normata.files.opening import open_store
 from normata.frameworks.model import ControlCoverage, FrameworkAdoption
+from normata.settings import Settings
 from tests import mostly_sqlite, stored, world
 from tests.coverage.assessing import Json, Stating, assert_consistent, done
 from tests.databases import change, on_both
@@ -210,7 +212,7 @@ def test_nobody_else_sees_a_preview_of_ones_own(alpha: Stating, beta: Stating) -
 @pytest.fixture
 def harbourlight(empty_url: str, empty: Database) -> Iterator[Stating]:
     """The coverage of the demo's organization."""
-    demo.fill(empty, lambda *_: None)
+    demo.fill(empty, lambda *_: None, open_store(Settings()))
     token = change(empty, demo.new_token)
     with served(empty_url) as service:
         yield Stating(service.client, {"Authorization": f"Bearer {token}"}, ORGANIZATION)

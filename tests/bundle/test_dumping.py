@@ -25,10 +25,12 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.wire import wire_names
 from normata.coverage.recompute import stored_coverage
 from normata.demo.files import ORGANIZATION
+from normata.files.opening import open_store
 from normata.identity import preferences
 from normata.identity.model import User
 from normata.identity.tokens import tokens
 from normata.records.base import Restorable
+from normata.settings import Settings
 from tests import stored, world
 from tests.databases import build, change, migrate, open_url
 from tests.world import ALPHA, BETA
@@ -59,7 +61,7 @@ def load_file(database: Database, path: Path) -> None:
 def demo_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     database = open_url(f"sqlite:///{tmp_path_factory.mktemp('demo') / 'demo.db'}", create=True)
     migrate(database)
-    demo.fill(database, lambda *_: None)
+    demo.fill(database, lambda *_: None, open_store(Settings()))
     yield database
     database.close()
 

@@ -16,6 +16,7 @@ from openpyxl import load_workbook
 from normata.app import create_app
 from normata.cli import demo
 from normata.demo.files import ORGANIZATION
+from normata.files.opening import open_store
 from normata.settings import Settings
 from tests.client import TestClient
 from tests.databases import change, migrate, open_url
@@ -31,7 +32,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     url = f"sqlite:///{tmp_path_factory.mktemp('demo') / 'demo.db'}"
     database = open_url(url, create=True)
     migrate(database)
-    demo.fill(database, lambda *_: None)
+    demo.fill(database, lambda *_: None, open_store(Settings()))
     token = change(database, demo.new_token)
     database.close()
     application = create_app(Settings(database_url=url, log_level="error"))

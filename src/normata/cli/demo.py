@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import mimetypes
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from hashlib import sha256
+from io import BytesIO
 from typing import Any
 from urllib.parse import quote
 
@@ -21,8 +24,10 @@ from normata.core.schema.fields import parse_timestamp
 from normata.core.schema.table import new_id
 from normata.coverage.assessments import AssessmentInput, assess
 from normata.demo import history
-from normata.demo.files import ORGANIZATION, paths
+from normata.demo.files import ORGANIZATION, content_of, paths
 from normata.events.sealing import seal_all_now
+from normata.files import files as uploads
+from normata.files.store import FileStore, place_of
 from normata.identity.model import Organization, User
 from normata.identity.sign_in import links as sign_in_links
 from normata.identity.tokens import tokens
@@ -60,13 +65,14 @@ def holds_others(transaction: Transaction) -> bool:
     return transaction.scalar(select(_ID).where(_ID != ORGANIZATION).limit(1)) is not None
 
 
-def fill(database: Database, progress: loading.Progress) -> None:
+def fill(database: Database, progress: loading.Progress, store: FileStore) -> None:
     """Load the bundles, with the actions of the demo's members that lead to them: create, assess, change and archive.
 
-    So the program itself writes every event, notification and archive entry. It is one transaction.
+    So the program itself writes every event, notification and archive entry. It is one transaction. The store gets the
+    files of the evidence.
     """
     rows = reading.read(paths())
-    database.write_now(lambda transaction: _live(transaction, rows, progress))
+    database.write_now(lambda transaction: _live(transaction, rows, progress, store))
     seal_all_now(database)
 
 
@@ -109,7 +115,7 @@ def invitation(transaction: Transaction, base: str, token: str) -> Iterator[str]
 # --- The history of the demo
 
 
-def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progress) -> None:
+def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progress, store: FileStore) -> None:
     arrays: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         arrays[row.array].append(dict(row.values))
@@ -129,7 +135,7 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
             load(row.values["adoptedAt"], row, *_unassessed(rows, framework, row.values["frameworkId"]))
     batches = history.assessments(arrays["controlCoverages"], adopted, framework, arrays["auditItems"])
     doings += [(batch.moment, batch.by, partial(_assess, assessments=batch.assessments)) for batch in batches]
-    doings += [(step.moment, step.by, partial(_do, step=step)) for step in history.steps(records)]
+    doings += [(step.moment, step.by, partial(_do, step=step, store=store)) for step in history.steps(records)]
     doings += [(one["createdAt"], history.OFFICER, partial(_link, one=one)) for one in arrays["links"]]
     until = max(moment for moment, _, _ in doings)
     doings += [(history.day_after(until, one.days), one.by, partial(_state, one=one)) for one in history.statements()]
@@ -169,14 +175,16 @@ def _assess(unit: UnitOfWork, assessments: Sequence[Mapping[str, Any]]) -> None:
     assess(unit, ORGANIZATION, inputs)
 
 
-def _do(unit: UnitOfWork, step: history.Step) -> None:
-    kind = KINDS[step.kind]
+def _do(unit: UnitOfWork, step: history.Step, store: FileStore) -> None:
+    kind, values = KINDS[step.kind], dict(step.values or {})
+    if (names := history.files_of(step)) is not None:
+        values["fileIds"] = [_upload(unit, name, store) for name in names]
     if step.action == "create":
-        writing.create(unit, kind, ORGANIZATION, step.values or {}, record_id=step.record_id)
+        writing.create(unit, kind, ORGANIZATION, values, record_id=step.record_id)
     elif step.action == "change":
-        writing.change(unit, kind, step.record_id, step.values or {})
+        writing.change(unit, kind, step.record_id, values)
     elif step.action in _POLICY_STEPS:
-        _POLICY_STEPS[step.action](unit, step.record_id, step.values or {})
+        _POLICY_STEPS[step.action](unit, step.record_id, values)
     elif step.action == "accept":
         accept(unit, step.record_id, require_current=lambda _row: None)
     elif step.action == "archive":
@@ -196,6 +204,15 @@ _POLICY_STEPS: Mapping[str, Callable[[UnitOfWork, str, Mapping[str, Any]], objec
     "publish": lambda unit, policy_id, _: steps.publish(unit, policy_id),
     "retire": lambda unit, policy_id, _: steps.retire(unit, policy_id),
 }
+
+
+def _upload(unit: UnitOfWork, name: str, store: FileStore) -> str:
+    """Upload a file of evidence, and return its id."""
+    content = content_of(name)
+    media_type = mimetypes.guess_type(name)[0] or "text/markdown"
+    upload = uploads.Upload(f"file-{name.replace('.', '-')}", media_type, len(content), sha256(content).hexdigest())
+    store.put(place_of(ORGANIZATION, upload.id, upload.sha256), BytesIO(content))
+    return str(uploads.add(unit, ORGANIZATION, name, upload, quota=0).id)
 
 
 def _link(unit: UnitOfWork, one: Mapping[str, Any]) -> None:

@@ -121,14 +121,14 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
     settings = settings_with(host=host, port=port, workers=1, database_url=database)
     require_possible(settings)
     single_sign_on(settings)
-    open_store(settings)
+    store = open_store(settings)
     require_free_address(settings.host, settings.port)
     with opened(settings.database_url, create=True, migrate=True) as demonstrated:
         if not demonstrated.read_now(content.is_loaded):
             if demonstrated.read_now(content.holds_others):
                 fail("the database has an organization that is not the demo's; use another database with --database")
             with progress() as report_progress:
-                content.fill(demonstrated, report_progress)
+                content.fill(demonstrated, report_progress, store)
             Marks(Signer(settings.event_key_file)).clear()  # of a previous demo
         token = change(demonstrated, content.new_token)
         base = base_url(settings)

@@ -1,8 +1,10 @@
-"""The files of the demo: a fictional company as bundles, in this folder."""
+"""The files of the demo: a fictional company as bundles, in this folder, and the files of its evidence."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from normata.demo.made_files import MADE
 
 ORGANIZATION = "org-harbourlight"
 BUNDLES = (
@@ -13,6 +15,15 @@ BUNDLES = (
     "records.json",
     "links.json",
 )
+
+
+EVIDENCE = Path(__file__).parent / "evidence"
+
+
+def content_of(name: str) -> bytes:
+    """The bytes of a file of evidence."""
+    made = MADE.get(name)
+    return (EVIDENCE / name).read_bytes() if made is None else made()
 
 
 def paths() -> list[Path]:

@@ -220,6 +220,13 @@ def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str
     return changes
 
 
+def files_of(step: Step) -> Sequence[str] | None:
+    """The names of the files that a record has from a step on; null if it changes none."""
+    versions = _story()["files"].get(step.record_id, ())
+    number = ("create", "change").index(step.action) if step.action in {"create", "change"} else len(versions)
+    return versions[number] if number < len(versions) else None
+
+
 # --- Assessments
 
 
@@ -232,10 +239,19 @@ def assessments(
     control. A third of the full assessments were partial first, and controls with a finding were assessed as covered
     before it.
     """
-    batches: list[Batch] = []
+    apart = _story()["assessed"]  # each by itself
+    batches = [
+        Batch(apart[row["controlId"]]["at"], apart[row["controlId"]]["by"], [_assessment(row)])
+        for row in rows
+        if row["controlId"] in apart
+    ]
     found = {one["controlId"]: one["createdAt"] for one in findings if one.get("controlId")}
     for number, (framework_id, start) in enumerate(adopted.items()):
-        assessed = [row for row in rows if framework[row["controlId"]] == framework_id and _says_something(row)]
+        assessed = [
+            row
+            for row in rows
+            if framework[row["controlId"]] == framework_id and _says_something(row) and row["controlId"] not in apart
+        ]
         size = -(-len(assessed) // 10)
         members = cycle(_ASSESSORS[number:] + _ASSESSORS[:number])
         for month, at in enumerate(range(0, len(assessed), size)):
