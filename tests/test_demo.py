@@ -52,8 +52,7 @@ NORMATA = Path(sys.executable).with_name("normata")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with the demo in it, to be copied."""
     path = tmp_path_factory.mktemp("demo") / "demo.db"
-    database = open_url(f"sqlite:///{path}", create=True)
-    migrate(database)
+    migrate(database := open_url(f"sqlite:///{path}", create=True))
     demo.fill(database, lambda *_: None, open_store(Settings()))
     database.close()
     return path
