@@ -16,6 +16,7 @@ from urllib.parse import quote
 from sqlalchemy import select
 
 from normata.bundle import loading, reading
+from normata.comments import commands as comments
 from normata.core.changes.source import Row
 from normata.core.changes.unit_of_work import COMMAND, Actor, UnitOfWork, follow
 from normata.core.db.database import Database
@@ -128,7 +129,11 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     def load(moment: str, *loaded: Row) -> None:
         doings.append((moment, "", lambda unit: loading.load(unit, loaded)))
 
-    base = [row for row in rows if row.array not in {*records, "controlCoverages", "frameworkAdoptions", "links"}]
+    base = [
+        row
+        for row in rows
+        if row.array not in {*records, "controlCoverages", "frameworkAdoptions", "links", "comments"}
+    ]
     load(history.day_after(started, -1), *base)
     for row in rows:
         if row.array == "frameworkAdoptions":
@@ -137,6 +142,8 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     doings += [(batch.moment, batch.by, partial(_assess, assessments=batch.assessments)) for batch in batches]
     doings += [(step.moment, step.by, partial(_do, step=step, store=store)) for step in history.steps(records)]
     doings += [(one["createdAt"], history.OFFICER, partial(_link, one=one)) for one in arrays["links"]]
+    author = {one["id"]: one["userId"] for one in arrays["memberships"]}
+    doings += [(one["createdAt"], author[one["authorId"]], partial(_comment, one=one)) for one in arrays["comments"]]
     until = max(moment for moment, _, _ in doings)
     doings += [(history.day_after(until, one.days), one.by, partial(_state, one=one)) for one in history.statements()]
     mornings = history.reminder_days(records, until)
@@ -218,6 +225,10 @@ def _upload(unit: UnitOfWork, name: str, store: FileStore) -> str:
 def _link(unit: UnitOfWork, one: Mapping[str, Any]) -> None:
     start, end = End(one["fromKind"], one["fromId"]), End(one["toKind"], one["toId"])
     make_links(unit, ORGANIZATION, [Wanted(start, end, one["relation"], one.get("note"), link_id=one["id"])])
+
+
+def _comment(unit: UnitOfWork, one: Mapping[str, Any]) -> None:
+    comments.write(unit, ORGANIZATION, End(one["aboutKind"], one["aboutId"]), one["text"], comment_id=one["id"])
 
 
 def _state(unit: UnitOfWork, one: history.Statement) -> None:

@@ -35,8 +35,8 @@ _NOT_AUTHOR = "Only who has written a comment can change it."
 _NO_PERSON = "A service account does not comment."
 
 
-def write(unit: UnitOfWork, organization: str, about: End, text: str) -> Any:
-    """Write a comment, and return its row.
+def write(unit: UnitOfWork, organization: str, about: End, text: str, *, comment_id: str | None = None) -> Any:
+    """Write a comment, and return its row. Its id is new, or ``comment_id``, which must be free.
 
     Raises NotFound, InsufficientRole, Archived if it is about an archived record, Forbidden for a service account, and
     FaultyInput if it is about nothing in the organization.
@@ -46,7 +46,7 @@ def write(unit: UnitOfWork, organization: str, about: End, text: str) -> Any:
     if author_id is None:
         raise Forbidden(_NO_PERSON)
     values = {
-        "id": new_id(),
+        "id": comment_id or new_id(),
         "organizationId": organization_id,
         "aboutKind": about.kind,
         "aboutId": about.id,

@@ -14,6 +14,7 @@ BUNDLES = (
     "organization.json",
     "records.json",
     "links.json",
+    "comments.json",
 )
 
 
