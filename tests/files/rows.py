@@ -55,6 +55,15 @@ def everything(store: FileStore) -> list[str]:
     return sorted(names) + ["an upload in parts"] * uploads(endpoint(), store.bucket)
 
 
+def leave_incomplete(store: FileStore) -> None:
+    """Leave what a process does that is killed during an upload."""
+    if isinstance(store, FolderStore):
+        (store.root / ".arriving" / "half").write_bytes(b"ha")
+        return
+    assert isinstance(store, ObjectStore)
+    store.store.put(".arriving/half", b"ha")
+
+
 def fill(store: FileStore, *organizations: str) -> None:
     """Put the files of organizations into a store."""
     for row in map(file_row, organizations):

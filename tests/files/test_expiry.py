@@ -18,14 +18,13 @@ from normata.core.db.types import format_timestamp, now
 from normata.events.model import AuditEvent
 from normata.files.checking import file_faults
 from normata.files.expiry import UNATTACHED_FILES, cleaning
-from normata.files.folder_store import FolderStore
 from normata.files.model import File
 from normata.files.store import FileStore, Place, folder_of
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored
-from tests.files.rows import FILE_CONTENT, fill, in_both_stores
+from tests.files.rows import FILE_CONTENT, everything, fill, in_both_stores, leave_incomplete
 from tests.served import Served, served
 from tests.world import ALPHA, BETA
 
@@ -91,25 +90,24 @@ def test_what_no_record_has_had_goes_after_a_day(service: Served, store: FileSto
     assert faults(service, store, time.time() + 90_000) == []
 
 
+@in_both_stores
 def test_bytes_without_a_row_are_named_and_go(service: Served, store: FileStore) -> None:
     """As after a process was killed between the two; those of organizations of another database stay."""
     mine, foreign = Place(folder_of(ALPHA), "a" * 64 + "-1"), Place("f" * 32, "b" * 64 + "-1")
     for place in (mine, foreign):
         store.put(place, BytesIO(b"lost"))
-    assert isinstance(store, FolderStore)
-    arriving = store.root / ".arriving" / "half"
-    arriving.write_bytes(b"ha")
+    leave_incomplete(store)
     do_due(service, cleaning(store), now())
     assert faults(service, store) == []  # they may be of uploads in progress
     assert store.has(mine)
-    assert arriving.exists()
+    assert len(everything(store)) == 5
     assert {fault.split(",")[0] for fault in faults(service, store, time.time() + 4_000)} == {
         f"{store.address} has {place.folder}/{place.name}" for place in (mine, foreign)
     }
     service.sql("DELETE FROM job")
     do_due(service, cleaning(store), LATER)
-    assert (store.has(mine), store.has(foreign), arriving.exists()) == (False, True, False)
-    assert len(list(store.stored())) == 3
+    assert (store.has(mine), store.has(foreign)) == (False, True)
+    assert len(list(store.stored())) == len(everything(store)) == 3
 
 
 @in_both_stores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_a_file_is_uploaded_attached_and_read(service: Served, ask: Ask, store: 
     # Nobody else sees it until a record has it, and another organization never does.
     assert ask("editor", "GET", where).json() == known
     for user in ("owner", "viewer", "foreigner"):
-        for address in (where, f"{where}content/"):
+        for address in (where, f"{where}content/", f"/files/{HASH}/", f"/files/{name}/content/"):
             refused(ask(user, "GET", address), 404, "not_found")
     assert evidence(ask, known["id"], user="foreigner").status_code == 400
     assert evidence(ask, known["id"], user="owner").status_code == 400
@@ -190,6 +191,18 @@ def test_a_browser_runs_nothing_of_a_file(ask: Ask) -> None:
         assert made["mediaType"] == (
             media_type if media_type in ("text/html", "image/svg+xml") else "application/octet-stream"
         )
+
+
+def test_nothing_is_unpacked(ask: Ask, store: FileStore) -> None:
+    """Also where the client says that the body is compressed: a bomb takes as much room as it has bytes."""
+    bomb = gzip.compress(bytes(50_000_000))
+    made = upload(ask, bomb, headers={"Content-Encoding": "gzip"}).json()
+    assert (made["size"], made["sha256"]) == (len(bomb), sha256(bomb).hexdigest())
+    answer = ask("editor", "GET", f"/files/{made['id']}/content/", headers={"Accept-Encoding": "gzip"})
+    assert (answer.content, answer.headers.get("content-encoding")) == (bomb, None)
+    (one,) = store.stored()
+    with store.open(one.place) as file:
+        assert file.read() == bomb
 
 
 def test_who_may_not_upload_is_refused_before_the_body(ask: Ask, store: FileStore) -> None:
