@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from normata.core.http.server import run
@@ -28,14 +29,31 @@ def bare() -> ASGIApp:
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            for event in ("startup", "shutdown"):
-                await receive()
-                await send({"type": f"lifespan.{event}.complete"})
+            await _start_and_end(receive, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
     return app
+
+
+def static() -> ASGIApp:
+    """The files of a folder, as many programs serve them."""
+    files = StaticFiles(directory=os.environ["BENCH_FOLDER"])
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _start_and_end(receive, send)
+            return
+        await files(scope, receive, send)
+
+    return app
+
+
+async def _start_and_end(receive: Receive, send: Send) -> None:
+    for event in ("startup", "shutdown"):
+        await receive()
+        await send({"type": f"lifespan.{event}.complete"})
 
 
 if __name__ == "__main__":
