@@ -26,7 +26,7 @@ from normata.identity.model import AccessToken, Invitation
 from normata.identity.sign_in_model import Session
 from normata.records.assurance import Risk
 from normata.records.base import Restorable
-from normata.records.kinds import Policy, Task
+from normata.records.kinds import Finding, Policy, Task
 from normata.tables import Table
 from normata.wiring import changes_of
 from tests.comments.rows import comment_rows
@@ -365,12 +365,11 @@ def _record(kind: type[Restorable], state: str, organization_id: str, number: in
     made = {"slug": f"{kind.path}-{slug}", "short_id": number, "updated_at": EARLIER}
     record |= {to_camel(name): value for name, value in made.items() if name in columns}
     if state == "live":  # it is overdue, and a member is responsible for it
-        dates = [to_camel(column.name) for column in columns if "due" in column.info]
-        record |= dict.fromkeys(dates[:1], DUE)
+        record |= dict.fromkeys([to_camel(column.name) for column in columns if "due" in column.info][:1], DUE)
         if kind.responsible is not None:
             record[to_camel(kind.responsible)] = RESPONSIBLE[organization_id]
     record |= policy_values(state, OWNERS[organization_id])
     if kind is Risk and state == "namesake":  # an owner can accept it, and what it claims rests on no control
         record |= {"ownerId": OWNERS[organization_id], "residualProbability": 2, "residualImpact": 3}
         record |= {"inherentProbability": 4, "inherentImpact": 4, "treatmentStrategy": "MITIGATE"}
-    return record
+    return record | ({"status": "RESOLVED"} if kind is Finding and state == "namesake" else {})  # it can be verified

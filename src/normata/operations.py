@@ -18,6 +18,7 @@ from normata.events import record_undo, undo
 from normata.events.sealing import SEALING_WRITES
 from normata.evidence import explanation_operations as explanation
 from normata.files import operations as files
+from normata.findings import operations as findings
 from normata.frameworks import operations as frameworks
 from normata.history import operations as history
 from normata.history.reading import of_then
@@ -67,6 +68,7 @@ _DECLARED: tuple[Operation, ...] = (
     *history.OPERATIONS,
     *risks.OPERATIONS,
     *policies.OPERATIONS,
+    *findings.OPERATIONS,
     *soa_versions.OPERATIONS,
     *notifications.OPERATIONS,
     *due.OPERATIONS,

@@ -104,6 +104,7 @@ AS_IT_WAS = {
     "staleAssessments": "FLAG",
     "mail": "DAILY",
     "allowsSelfApproval": False,
+    "verifiesFindings": False,
 }
 
 

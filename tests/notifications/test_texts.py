@@ -27,7 +27,7 @@ from normata.notifications.texts import ENGLISH
 from normata.policies.versions import PolicyStep
 from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
-from normata.records.kinds import Policy
+from normata.records.kinds import Finding, Policy
 from normata.soa_versions.model import SoaVersion
 from tests import stored
 from tests.databases import change, open_url
@@ -61,7 +61,7 @@ def changes() -> Iterator[Change]:
         if kind.responsible is None:
             ends = {"from_kind": "memberships", "from_id": "member-viewer", "to_kind": kind.path, "to_id": "row"}
             yield Change("create", Link, ALPHA, kind.path, ends | {"relation": "OWNS"})
-        for action in ("create", "update", "archive", "restore"):
+        for action in ("create", "update", "archive", "restore", *(["verify"] if kind is Finding else [])):
             yield Change(action, kind, ALPHA, "row", row, dict.fromkeys(row))
         for date in due_dates():
             for which in WHICHES if date.kind is kind else ():

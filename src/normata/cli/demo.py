@@ -29,6 +29,7 @@ from normata.demo.files import ORGANIZATION, content_of, paths
 from normata.events.sealing import seal_all_now
 from normata.files import files as uploads
 from normata.files.store import FileStore, place_of
+from normata.findings.verification import verify
 from normata.identity.model import Organization, User
 from normata.identity.sign_in import links as sign_in_links
 from normata.identity.tokens import tokens
@@ -194,6 +195,8 @@ def _do(unit: UnitOfWork, step: history.Step, store: FileStore) -> None:
         _POLICY_STEPS[step.action](unit, step.record_id, values)
     elif step.action == "accept":
         accept(unit, step.record_id, require_current=lambda _row: None)
+    elif step.action == "verify":
+        verify(unit, step.record_id, values.get("note"), require_current=lambda _row: None)
     elif step.action == "archive":
         archive(unit, kind, step.record_id, archive_id=new_id(), reason=step.reason)
     else:

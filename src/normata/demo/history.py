@@ -18,7 +18,9 @@ from typing import Any, Literal, NamedTuple, get_args
 from normata.core.schema.fields import parse_timestamp
 
 Values = Mapping[str, Any]
-Action = Literal["create", "change", "draft", "submit", "approve", "publish", "retire", "accept", "archive", "restore"]
+Action = Literal[
+    "create", "change", "draft", "submit", "approve", "publish", "retire", "accept", "verify", "archive", "restore"
+]
 
 OFFICER = "user-ines"  # looks after what nobody is responsible for
 _DEPUTY = "user-dana"  # assigns work to her
@@ -32,7 +34,6 @@ _DATED: Mapping[str, tuple[tuple[str, ...], str | None]] = {
     "dataSubjectsNotifiedAt": ((), None),
     "resolvedAt": (("rootCause",), "RESOLVED"),
     "closedAt": (("lessonsLearned",), "CLOSED"),
-    "verifiedAt": (("verifiedById", "verifiedByName", "verificationNote"), "VERIFIED"),
     "lastReviewedAt": ((), "IN_REVIEW"),
     "finalizedAt": (("finalizedBy",), "FINALIZED"),
     "finishedAt": (("notes",), None),
@@ -129,6 +130,10 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
         yield Step(moment, "change", kind, record_id, worker, values)
     if record.get("acceptedAt"):
         yield Step(record["acceptedAt"], "accept", kind, record_id, worker)
+    if record.get("verifiedAt"):
+        by = record["verifiedById"].replace("member-", "user-")
+        note = record.get("verificationNote")
+        yield Step(record["verifiedAt"], "verify", kind, record_id, by, {"note": note})
     yield from _archiving(kind, record)
 
 
@@ -178,7 +183,10 @@ def _policy_life(record: Values, creator: str, approver: str) -> Iterator[Step]:
             yield step(parse_timestamp(draft["submitted"]), "submit", draft["by"])
 
 
-_OURS = ("id", "organizationId", "shortId", "createdAt", "updatedAt", "archivedAt", "acceptedAt", "acceptedById")
+_OURS = (
+    *("id", "organizationId", "shortId", "createdAt", "updatedAt", "archivedAt"),
+    *("acceptedAt", "acceptedById", "verifiedAt", "verifiedById", "verifiedByName", "verificationNote"),
+)
 
 
 def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str]) -> dict[str, dict[str, Any]]:
@@ -197,6 +205,9 @@ def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str
 
     if between := _IN_BETWEEN.get((kind, final.get("status", ""))):
         change(_between(start, end, 0.4), "status", between)
+    if verified := record.get("verifiedAt"):  # it takes what is resolved
+        change(_between(start, verified, 0.8), "status", "RESOLVED")
+        final = {name: value for name, value in final.items() if (name, value) != ("status", "VERIFIED")}
     for name, (others, status) in _DATED.items():
         if (moment := final.get(name)) is None or moment <= start:
             continue

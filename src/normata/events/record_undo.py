@@ -47,7 +47,8 @@ def undo_changes(unit: UnitOfWork, organization_id: str, change_id: str) -> list
     """Give the records of one change their earlier values again, and return what has changed.
 
     A field that was changed again since stays as it is, and so does a record that is archived. Raises NotFound if there
-    was no such change, NothingToUndo if nothing of it is left, SlugTaken and FaultyInput, and then changes nothing.
+    was no such change, NothingToUndo if nothing of it is left, WrongState, SlugTaken and FaultyInput, and then
+    changes nothing.
     """
     unit.require_reach(organization_id)
     _, events = events_of_change(unit, _EVENTS, organization_id, change_id)
@@ -101,8 +102,9 @@ OPERATION = ChangeOperation(
     description="""\
 Undoes what one `POST /changes/` changed, named by its `changeId`: each field gets its earlier value again. A field that
 was changed again since stays as it is, and so does a record that is archived; if nothing remains, the response is 409
-`nothing_to_undo`. An earlier value that is no longer possible, such as a removed member, is a fault, and nothing
-changes. The answer has a `changeId` of its own, by which the undo is undone.""",
+`nothing_to_undo`. An earlier value that is no longer possible, such as a removed member, is a fault; one that a state
+does not allow is 409 `wrong_state`; and nothing changes. The answer has a `changeId` of its own, by which the undo
+is undone.""",
     work=_undo,
     present=lambda answer: answer,
     writes=many_change_writes(),

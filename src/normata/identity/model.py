@@ -74,6 +74,9 @@ class Organization(Table):
     keep_replaced_files_days: Mapped[Days | None]  # since a record gave up a file; null for ever
     allows_self_approval: Mapped[Flag] = mapped_column(server_default=false(), info={"default": False})
 
+    # Whether somebody else than its owner has to verify a finding before it is closed.
+    verifies_findings: Mapped[Flag] = mapped_column(server_default=false(), info={"default": False})
+
     __table_args__ = ({"info": {"organization_column": "id"}},)
 
 

@@ -55,6 +55,11 @@ def restored(transaction: Transaction, change: Change, actor: Actor) -> Iterator
     yield from _to_responsible(transaction, change, "restored", {"restoredBy": name_of(actor)})
 
 
+def verified(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
+    """Notify the owners of a finding that it was verified."""
+    yield from _to_responsible(transaction, change, "verified", {"verifiedBy": name_of(actor)})
+
+
 def reminded(transaction: Transaction, change: Change, _actor: Actor) -> Iterator[Message]:
     """Remind whoever is responsible of a date, a week before or on the day."""
     assert isinstance(change, Reminded)  # noqa: S101 - narrows the type; nothing else is published as "remind"

@@ -19,7 +19,7 @@ from normata.notifications.about_coverage import (
     wordings_changed,
 )
 from normata.notifications.about_policies import decided, submitted
-from normata.notifications.about_records import archived, assigned, reminded, restored
+from normata.notifications.about_records import archived, assigned, reminded, restored, verified
 from normata.notifications.about_versions import created
 from normata.notifications.message import Message, Rule
 from normata.notifications.model import Notification
@@ -83,6 +83,7 @@ RULES: Mapping[str, Rule] = {
     "approve": decided,
     "reject": decided,
     "remind": reminded,
+    "verify": verified,
     "lose": coverage_lost,
     "conflict": conflicts_found,
     "reword": wordings_changed,

@@ -17,3 +17,10 @@ def notification_deadline(incident: Mapping[str, Any] | None) -> str | None:
     if incident is None or not incident["is_personal_data_breach"] or incident["detected_at"] is None:
         return None
     return format_timestamp(datetime.fromisoformat(incident["detected_at"]) + _NOTIFICATION)
+
+
+def follow_detection(before: Mapping[str, Any] | None, after: dict[str, Any]) -> None:
+    """Set the deadline of an incident ``after`` a request, until somebody sets another one."""
+    stored = None if before is None else before["notification_deadline"]
+    if after["notification_deadline"] == stored == notification_deadline(before):
+        after["notification_deadline"] = notification_deadline(after)

@@ -71,7 +71,7 @@ Every fault is reported with the name of its field.""",
         answer=wire(kind),
         answer_description=f"The {words}.",
         example=examples.restored(kind),
-        errors=_slug_errors(kind),
+        errors=(*_slug_errors(kind), *kind.refusals),
     )
 
 

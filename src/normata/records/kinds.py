@@ -5,9 +5,6 @@ Known values of enums follow the standards that the docstrings name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from sqlalchemy.orm import Mapped
 
 from normata.core.schema.fields import (
@@ -31,7 +28,8 @@ from normata.core.schema.table import defaults_to, due, known, may_name, names_p
 from normata.errors import WrongState
 from normata.policies.rules import guard_policy
 from normata.records.base import Maintained, Restorable
-from normata.records.breaches import notification_deadline
+from normata.records.breaches import follow_detection
+from normata.records.closing import end_verification, guard_finding
 
 
 class Task(Maintained):
@@ -86,6 +84,9 @@ class Finding(Maintained):
     __tablename__ = "finding"
     path = "auditItems"
     topic = "FINDINGS"
+    guard = guard_finding
+    refusals = (WrongState,)
+    follow = staticmethod(end_verification)
 
     slug: Mapped[Slug]
     name: Mapped[Name]
@@ -94,7 +95,9 @@ class Finding(Maintained):
         "MAJOR_NONCONFORMITY", "MINOR_NONCONFORMITY", "OBSERVATION", "OPPORTUNITY_FOR_IMPROVEMENT", "CONFORMITY",
         default="OBSERVATION",
     )  # fmt: skip
-    status: Mapped[Token] = known("OPEN", "IN_PROGRESS", "RESOLVED", "VERIFIED", "CLOSED")
+    status: Mapped[Token] = known(
+        "OPEN", "IN_PROGRESS", "RESOLVED", "VERIFIED", "CLOSED", steps={"VERIFIED": "/verify/"}
+    )
     source: Mapped[Token] = known(
         "AUDIT", "INSPECTION", "INCIDENT", "PENETRATION_TEST", "MANAGEMENT_REVIEW", "MONITORING", "RISK_ASSESSMENT",
         "COMPLAINT", "OTHER",
@@ -105,10 +108,10 @@ class Finding(Maintained):
     correction: Mapped[Text | None]
     measures: Mapped[Text | None]
     notes: Mapped[Text | None]
-    verified_at: Mapped[Timestamp | None]
-    verified_by_id: Mapped[Identifier | None] = may_name("membership")
-    verified_by_name: Mapped[ShortText | None] = names_person()
-    verification_note: Mapped[Text | None]
+    verified_at: Mapped[Timestamp | None] = set_by("/verify/")
+    verified_by_id: Mapped[Identifier | None] = set_by("/verify/", may_name="membership")
+    verified_by_name: Mapped[ShortText | None] = set_by("/verify/", names_person=True)
+    verification_note: Mapped[Text | None] = set_by("/verify/")
     control_id: Mapped[Identifier | None] = refers_to("control")
     audit_id: Mapped[Identifier | None] = refers_to("audit")
 
@@ -286,6 +289,7 @@ class Incident(Maintained):
     topic = "INCIDENTS"
     responsible = "owner_id"
     has_times = True
+    follow = staticmethod(follow_detection)
 
     slug: Mapped[Slug]
     short_id: Mapped[ShortId]
@@ -307,13 +311,6 @@ class Incident(Maintained):
     authority_notified_at: Mapped[Timestamp | None]
     data_subjects_notified_at: Mapped[Timestamp | None]
     notification_notes: Mapped[Text | None]
-
-    @classmethod
-    def follow(cls, before: Mapping[str, Any] | None, after: dict[str, Any]) -> None:
-        # Until somebody sets another one, it follows from when the organization became aware of the breach.
-        stored = None if before is None else before["notification_deadline"]
-        if after["notification_deadline"] == stored == notification_deadline(before):
-            after["notification_deadline"] = notification_deadline(after)
 
 
 class Vendor(Maintained):

@@ -59,20 +59,46 @@ def rules_of(kind: type[Restorable]) -> OwnRules:
     return {kind: _follow_steps}
 
 
+@cache
+def values_by_steps(kind: type[Restorable]) -> Mapping[tuple[str, str], str]:
+    """The columns with a value that follows from a step, and the step of each. No other request sets such a value."""
+    return {
+        (column.name, value): step
+        for column in columns(kind)
+        for value, step in column.info.get("by_steps", {}).items()
+    }
+
+
 def _follow_steps(unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
     for row in rows:
         kind = row.table
         assert issubclass(kind, Restorable)  # noqa: S101 - narrows the type; the rules are declared for it
-        stored = row.stored or _first_values(kind)
-        for name, step in set_by_steps(kind).items():
-            if row.final[name] != stored[name]:
-                row.add_fault(name, f"is set by `POST /{kind.path}/{{id}}{step}` only", "read_only")
+        if not row.changed:
+            continue
+        before, after = row.before, dict(row.after.items())
+        _fault_by_hand(kind, row, before, after)
         if row.faulty:
             continue
-        if row.changed and kind.guard is not None:
-            kind.guard(unit, row.before, row.after)
-        if row.stored is None or row.changed:
-            kind.follow(row.stored, row.final)
+        if kind.guard is not None:
+            kind.guard(unit, before, after)
+        kind.follow(before, after)
+        row.replace(after)
+
+
+def _fault_by_hand(
+    kind: type[Restorable], row: PendingRow, before: Mapping[str, Any] | None, after: Mapping[str, Any]
+) -> None:
+    """Add faults for what follows from steps, and has another value than is there."""
+    stored = _first_values(kind) if before is None else before
+    for name, step in set_by_steps(kind).items():
+        if after[name] != stored[name]:
+            row.add_fault(name, f"is set by `POST /{kind.path}/{{id}}{step}` only", "read_only")
+    for (name, value), step in values_by_steps(kind).items():
+        if after[name] != value or stored.get(name) == value:
+            continue
+        # What the step has done is there still: from CLOSED, what was verified can become VERIFIED again.
+        if not any(stored.get(other) is not None for other, by in set_by_steps(kind).items() if by == step):
+            row.add_fault(name, f"becomes {value} by `POST /{kind.path}/{{id}}{step}` only", "read_only")
 
 
 @cache

@@ -245,7 +245,9 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
     if issubclass(table, Restorable):
         accepts = _does(operation, Risk, "UPDATE") and operation.path.endswith("/accept/")
         stands = _POLICIES.get(operation.operation_id) if table is Policy else None
-        return record_id(table, "namesake" if accepts else stands or _state(operation), organization_id)
+        verifies = operation.path.endswith("/verify/")
+        state = "namesake" if accepts or verifies else stands or _state(operation)
+        return record_id(table, state, organization_id)
     if table is Notification:
         asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
         if asking == "editor":

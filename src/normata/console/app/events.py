@@ -52,6 +52,7 @@ _ACTIONS = (
     "assess",
     "clear",
     "update",
+    "verify",
 )
 
 

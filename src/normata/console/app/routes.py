@@ -17,6 +17,7 @@ from normata.console.app import (
     controls,
     due,
     events,
+    findings,
     frameworks,
     gap_work,
     home,
@@ -111,6 +112,7 @@ PAGES: tuple[Page, ...] = (
     Page("policies/{id}/draft/", get=policies.show_draft, post=policies.write_draft, role="editor", shows_again=True),
     Page("policies/{id}/versions/", get=policies.show_versions),
     Page("risks/{id}/accept/", post=risks.accept),
+    Page("auditItems/{id}/verify/", post=findings.verify, role="editor"),
     Page("records/", get=lists.show_kinds),
     Page("records/{kind}/", get=lists.show_list),
     # Any id is one of a record: "new", too.

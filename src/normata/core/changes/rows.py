@@ -66,6 +66,14 @@ class PendingRow:
         """Whether there is a change to write."""
         return self.stored is None or self.long is not None or self.final != self.stored
 
+    def replace(self, after: dict[str, Any]) -> None:
+        """Let the whole row after the change be another one than it is; what is derived from it follows."""
+        if after == dict(self.after.items()):
+            return
+        self.table.derive(after)
+        self.long = {name: after[name] for name in long_columns(self.table)} or None
+        self.final = without_long(self.table, after)
+
     def add_fault(self, column: str, reason: str, code: str = "invalid") -> None:
         """Add a fault of one of its columns."""
         self.faults.append(self.source.fault(to_camel(column), reason, code))

@@ -101,6 +101,7 @@ TAGS = [
         "description": "Policies from the draft to the published version: who submits, approves and publishes them.",
     },
     {"name": "Risks", "description": "The risk matrix, and the acceptance of risks by their owners."},
+    {"name": "Findings", "description": "The verification of what audits have found."},
     {
         "name": "Versions of statements",
         "description": "Statements of applicability as they were on a day: numbered, approved, and proven by the log.",

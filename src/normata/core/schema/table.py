@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from sqlalchemy import ForeignKey, MetaData
@@ -144,9 +145,14 @@ def foreign_key(column: str) -> ForeignKey:
     return ForeignKey(column, deferrable=True, initially="DEFERRED")
 
 
-def known(*values: str, default: str | None = None) -> MappedColumn[str]:
-    """An open enum: any token is accepted, ``values`` are the known ones, ``default`` (else the first) the default."""
-    return mapped_column(text(64), info={"known": values, "default": default or values[0]})
+def known(
+    *values: str, default: str | None = None, steps: Mapping[str, str] = MappingProxyType({})
+) -> MappedColumn[str]:
+    """An open enum: any token is accepted, ``values`` are the known ones, ``default`` (else the first) the default.
+
+    ``steps`` has the values that follow from steps, each with its step, as in :func:`set_by`.
+    """
+    return mapped_column(text(64), info={"known": values, "default": default or values[0], "by_steps": steps})
 
 
 def defaults_to(default: object) -> MappedColumn[Any]:
@@ -170,18 +176,25 @@ def lists(table: str) -> MappedColumn[Any]:
 
 
 def set_by(
-    step: str, *, known: Sequence[str] = (), refers_to: str | None = None, names_person: bool = False
+    step: str,
+    *,
+    known: Sequence[str] = (),
+    refers_to: str | None = None,
+    may_name: str | None = None,
+    names_person: bool = False,
 ) -> MappedColumn[Any]:
     """A column that follows from a step of work, such as ``/accept/``, and is never written by hand.
 
     A request may send back the value that is there; a load keeps what it has. ``known`` are the values of an open enum,
-    its default first, ``refers_to`` is as in :func:`refers_to`, and ``names_person`` as in :func:`names_person`.
+    its default first; ``refers_to``, ``may_name`` and ``names_person`` are as in the functions of these names.
     """
     info: dict[str, Any] = {"set_by": step}
     if known:
         return mapped_column(text(64), info=info | {"known": tuple(known), "default": known[0]})
     if names_person:
         return mapped_column(info=info | {"names_person": True})
+    if may_name is not None:
+        return mapped_column(info=info | {"may_name": may_name})
     if refers_to is None:
         return mapped_column(info=info)
     return mapped_column(text(255), info=info | {"refers_to": refers_to})

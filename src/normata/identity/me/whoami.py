@@ -56,6 +56,9 @@ ORGANIZATION_MAIL = (
     "When notifications are mailed to members who have not chosen: `IMMEDIATELY`, each by itself; `DAILY`, the unread"
     " ones in the morning; or `OFF`."
 )
+VERIFIES_FINDINGS = (
+    "Whether a finding is closed only once somebody else has verified it: neither an owner nor who has resolved it."
+)
 
 
 class OwnOrganizationDetails(OwnOrganization):
@@ -64,6 +67,7 @@ class OwnOrganizationDetails(OwnOrganization):
     scope: str | None = Field(description=SCOPE)
     mail: MailChoice = Field(description=ORGANIZATION_MAIL)
     keep_replaced_files_days: Days | None = Field(description=KEEP_REPLACED_FILES)
+    verifies_findings: bool = Field(description=VERIFIES_FINDINGS)
 
 
 class Me(Wire):
@@ -137,7 +141,11 @@ def one_own(transaction: Transaction, caller: Caller, organization_id: str) -> d
     )
     if found is None:
         raise NotFound
-    settings = {"mail": found.mail, "keepReplacedFilesDays": found.keep_replaced_files_days}
+    settings = {
+        "mail": found.mail,
+        "keepReplacedFilesDays": found.keep_replaced_files_days,
+        "verifiesFindings": found.verifies_findings,
+    }
     return as_wire(found) | {"scope": found.scope} | settings
 
 
@@ -172,7 +180,9 @@ _OWN = (
         _ORGANIZATION.c.id.in_(bindparam("organizations", expanding=True)),
     )
 )
-_OWN_IN_DETAIL = _OWN.add_columns(*(_ORGANIZATION.c[name] for name in ("scope", "mail", "keep_replaced_files_days")))
+_OWN_IN_DETAIL = _OWN.add_columns(
+    *(_ORGANIZATION.c[name] for name in ("scope", "mail", "keep_replaced_files_days", "verifies_findings"))
+)
 _ORDER = [_ORGANIZATION.c.name, _ORGANIZATION.c.id]
 _USER_ROW = select(
     *(_USER.c[name] for name in ("email", "name", "organization_id", "mail", "mail_by_type", "refused_email")),

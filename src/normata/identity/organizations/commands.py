@@ -28,6 +28,7 @@ _CHANGEABLE = (
     "mail",
     "keep_replaced_files_days",
     "allows_self_approval",
+    "verifies_findings",
 )
 
 CREATION_WRITES = (insert_of(Organization),)
@@ -40,6 +41,7 @@ _NEW = {
     "stale_assessments": "FLAG",
     "mail": DEFAULT_CHOICE,
     "allows_self_approval": False,
+    "verifies_findings": False,
 }
 
 

@@ -58,6 +58,7 @@ class Organization(Wire):
     mail: MailChoice = Field(description=whoami.ORGANIZATION_MAIL)
     keep_replaced_files_days: Days | None = Field(description=whoami.KEEP_REPLACED_FILES)
     allows_self_approval: bool = Field(description=_SELF_APPROVAL)
+    verifies_findings: bool = Field(description=whoami.VERIFIES_FINDINGS)
 
 
 class OrganizationCreated(Organization):
@@ -90,6 +91,7 @@ class OrganizationPatch(Input):
     mail: Annotated[MailChoice | None, Field(description=whoami.ORGANIZATION_MAIL)] = None
     keep_replaced_files_days: Annotated[Days | None, Field(description=whoami.KEEP_REPLACED_FILES)] = None
     allows_self_approval: Annotated[bool | None, Field(description=_SELF_APPROVAL)] = None
+    verifies_findings: Annotated[bool | None, Field(description=whoami.VERIFIES_FINDINGS)] = None
 
 
 class _Made(NamedTuple):
@@ -121,6 +123,8 @@ def _change(unit: UnitOfWork, request: Request) -> Any:
         values["mail"] = body.mail
     if "keep_replaced_files_days" in body.model_fields_set:
         values["keep_replaced_files_days"] = body.keep_replaced_files_days
+    if body.verifies_findings is not None:
+        values["verifies_findings"] = body.verifies_findings
     return organization_life.change(unit, request.id, **values)
 
 
@@ -136,6 +140,7 @@ def _as_wire(row: Any) -> dict[str, Any]:
         "mail": row.mail,
         "keepReplacedFilesDays": row.keep_replaced_files_days,
         "allowsSelfApproval": row.allows_self_approval,
+        "verifiesFindings": row.verifies_findings,
     }
 
 
@@ -155,6 +160,7 @@ _ORGANIZATION: dict[str, Any] = {
     "mail": "DAILY",
     "keepReplacedFilesDays": None,
     "allowsSelfApproval": False,
+    "verifiesFindings": False,
 }
 _SCOPE = "Design, assembly and support of mobile robots in Hamburg and Gdańsk."
 
@@ -226,6 +232,7 @@ organization by it.""",
             "mail": "DAILY",
             "keepReplacedFilesDays": None,
             "allowsSelfApproval": False,
+            "verifiesFindings": False,
             "invitation": SENT
             | {
                 "organizationId": "01a1f87c-691d-7204-a6da-d46c39e191fb",
@@ -242,11 +249,12 @@ organization by it.""",
         tag="Members",
         summary="Change an organization",
         description="""\
-Changes the name of an organization, its scope, the levels of its risk matrix, what becomes of stale assessments, or
-when notifications are mailed to members who have not chosen. Its slug stays, since addresses have it. All members see
-the new name with their next request. A change of `staleAssessments` is followed by a job within a minute: with `LAPSE`
-the assessments whose `reviewBy` has passed lapse, and with `FLAG` those that have lapsed count again. A statement of
-applicability has the `scope` in its head; null removes it.""",
+Changes the name of an organization, its scope, the levels of its risk matrix, what becomes of stale assessments,
+whether findings are verified before they are closed, or when notifications are mailed to members who have not chosen.
+Its slug stays, since addresses have it. All members see the new name with their next request. A change of
+`staleAssessments` is followed by a job within a minute: with `LAPSE` the assessments whose `reviewBy` has passed lapse,
+and with `FLAG` those that have lapsed count again. A statement of applicability has the `scope` in its head; null
+removes it.""",
         role="admin",
         scope="admin",
         about=OrganizationTable,

@@ -33,7 +33,7 @@ _DUE_PAGE: dict[str, Any] = {
             "what": "deadline",
             "at": "2026-11-27T16:00:00.000Z",
             "overdue": False,
-            "responsible": None,
+            "responsible": {"memberId": "member-priya", "name": "Priya Raman"},
         },
     ],
     "total": 2,

@@ -39,8 +39,9 @@ from normata.console.texts import has_text, text
 from normata.core.db.types import now
 from normata.records.assurance import Risk
 from normata.records.base import Restorable
+from normata.records.closing import is_to_verify
 from normata.records.fields import Field, fields_of, referring_to
-from normata.records.kinds import Incident, Policy
+from normata.records.kinds import Finding, Incident, Policy
 
 _MAX_REFERRERS = "10"  # of each kind and field
 _MAX_HISTORY = "20"
@@ -143,7 +144,12 @@ async def show_one(
         can_edit=page_request.may("editor"),
         approval=await approval_of(page_request, record) if kind is Policy else None,
         can_accept=kind is Risk and await _can_accept(page_request, record),
+        can_verify=kind is Finding and page_request.may("editor") and _is_to_verify(record),
     )
+
+
+def _is_to_verify(finding: Mapping[str, Any]) -> bool:
+    return finding["archivedAt"] is None and is_to_verify(finding["status"], finding["verifiedAt"])
 
 
 async def _can_accept(page_request: OrganizationRequest, risk: Mapping[str, Any]) -> bool:

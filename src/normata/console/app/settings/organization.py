@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from starlette.responses import Response
 
@@ -24,7 +25,8 @@ async def change(page_request: OrganizationRequest) -> Response:
     form, organization_id = await page_request.fields(), page_request.membership.organization_id
     step = form.get("step")
     if step == "change":
-        entered = {name: form.get(name) for name in ("name", "scope", "mail", "keepReplacedFilesDays")}
+        entered: dict[str, Any] = {name: form.get(name) for name in ("name", "scope", "mail", "keepReplacedFilesDays")}
+        entered["verifiesFindings"] = form.has("verifiesFindings")
         days = entered["keepReplacedFilesDays"].strip()
         body = entered | {"keepReplacedFilesDays": int(days) if days.isdecimal() else days or None}
         outcome = await page_request.change("changeOrganization", row_id=organization_id, body=body)
@@ -44,7 +46,7 @@ async def change(page_request: OrganizationRequest) -> Response:
 
 
 async def _page(
-    page_request: OrganizationRequest, refusal: Refusal | None = None, entered: Mapping[str, str] | None = None
+    page_request: OrganizationRequest, refusal: Refusal | None = None, entered: Mapping[str, Any] | None = None
 ) -> Response:
     organization_id = page_request.membership.organization_id
     found = await page_request.ask_one(ApiQuery("getOrganization", id=organization_id))

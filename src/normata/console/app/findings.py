@@ -1,0 +1,21 @@
+"""The button with which somebody verifies a finding."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.records import details
+from normata.records.kinds import Finding
+
+
+async def verify(page_request: OrganizationRequest) -> Response:
+    """Verify a finding, with a note on what was looked at."""
+    page_request.require("editor")
+    form = await page_request.fields()
+    finding_id = page_request.param("id")
+    body = {"note": form.get("note").strip() or None}
+    outcome = await page_request.change("verifyFinding", row_id=finding_id, body=body)
+    if outcome.refusal is not None:
+        return await details.show_one(page_request, outcome.refusal, kind=Finding)
+    return page_request.back(form, page_request.path("records", Finding.path, finding_id), "finding_verified")

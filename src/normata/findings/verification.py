@@ -1,0 +1,94 @@
+"""Verifying findings: somebody looks whether what was found is corrected (ISO 19011, 6.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import bindparam, select, update
+
+from normata.core.changes.unit_of_work import Change, UnitOfWork, update_of
+from normata.core.schema.table import derived_from, sql_table
+from normata.core.schema.wire import columns
+from normata.errors import Archived, Forbidden, WrongState
+from normata.events.content import values_of
+from normata.events.model import AuditEvent
+from normata.identity.authority import own_membership
+from normata.records.closing import CLOSED, RESOLVED, VERIFICATION, VERIFIED, is_to_verify, needs_verification
+from normata.records.kinds import Finding
+from normata.records.lookup import found_for_change
+from normata.records.owners import responsible_for
+
+_SET = ("status", *VERIFICATION, "updated_at")
+_WRITTEN = (*_SET, *sorted(derived_from(Finding, _SET)))
+VERIFICATION_WRITES = (update_of(Finding, *_WRITTEN),)
+_NOBODY = "A finding is verified by a member, and not by a service account."
+_OWNER = "Somebody else than an owner of the finding has to verify it, as the organization requires."
+_RESOLVER = "Somebody else than who has resolved the finding has to verify it, as the organization requires."
+
+
+def verify(unit: UnitOfWork, finding_id: str, note: str | None, *, require_current: Callable[[Any], None]) -> Any:
+    """Record that the actor has verified a resolved or closed finding, and return its row. A closed one stays closed.
+
+    ``require_current`` gets the row before, and raises if that is not the state that the caller knows. Raises NotFound,
+    InsufficientRole, Archived, WrongState, and Forbidden for a service account and, if the organization requires
+    somebody else, for an owner and for who has resolved it.
+    """
+    before = found_for_change(unit, Finding, finding_id)
+    member_id = own_membership(unit, before.organization_id)
+    if member_id is None:
+        raise Forbidden(_NOBODY)
+    if before.archived_at is not None:
+        raise Archived
+    if not is_to_verify(before.status, before.verified_at):
+        raise WrongState(before.status if before.verified_at is None else VERIFIED, RESOLVED)
+    if needs_verification(unit, before.organization_id):
+        _require_somebody_else(unit, before, member_id)
+    require_current(before)
+    after = before._asdict() | {
+        "status": CLOSED if before.status == CLOSED else VERIFIED,
+        "verified_at": unit.moment,
+        "verified_by_id": member_id,
+        "verified_by_name": unit.actor.user_name,
+        "verification_note": note,
+        "updated_at": unit.moment,
+    }
+    Finding.derive(after)
+    row: Any = unit.row(_VERIFY, {"finding": finding_id} | {f"new_{name}": after[name] for name in _WRITTEN})
+    unit.publish(Change("verify", Finding, row.organization_id, row.id, row._asdict(), before._asdict(), changed=_SET))
+    return row
+
+
+def _require_somebody_else(unit: UnitOfWork, finding: Any, member_id: str) -> None:
+    if member_id in responsible_for(unit, Finding, finding._asdict()):
+        raise Forbidden(_OWNER)
+    if unit.actor.user_id == _who_set_status(unit, finding):
+        raise Forbidden(_RESOLVER)
+
+
+def _who_set_status(unit: UnitOfWork, finding: Any) -> str | None:
+    """The user who has given a finding its status, by its events; null if these do not tell."""
+    for event in unit.rows(_EVENTS, {"organization": finding.organization_id, "finding": finding.id}):
+        after = values_of(event.body)["after"] if event.body else None
+        if after and "status" in after:
+            found: str | None = event.user_id
+            return found
+    return None
+
+
+_TABLE, _EVENT = Finding.sql(), sql_table(AuditEvent).c
+_VERIFY = (
+    update(_TABLE)
+    .where(_TABLE.c.id == bindparam("finding"))
+    .values({name: bindparam(f"new_{name}", type_=_TABLE.c[name].type) for name in _WRITTEN})
+    .returning(*columns(Finding))
+)
+_EVENTS = (
+    select(_EVENT.user_id, _EVENT.body)
+    .where(
+        _EVENT.organization_id == bindparam("organization"),
+        _EVENT.entity_id == bindparam("finding"),
+        _EVENT.entity_type == Finding.__name__,
+    )
+    .order_by(_EVENT.at.desc(), _EVENT.id.desc())
+)

@@ -1,0 +1,34 @@
+"""The button with which somebody verifies a finding, and the setting that it takes somebody else."""
+
+from __future__ import annotations
+
+from tests.console.app.conftest import People
+from tests.console.app.pages import ALPHA, Parsed, send
+from tests.console.browser import is_refused, text_of
+from tests.world import ALPHA as ALPHA_ID
+
+PAGE = f"{ALPHA}records/auditItems/auditItems-namesake-{ALPHA_ID}/"  # it is resolved
+
+
+def test_an_editor_verifies_a_finding_on_its_page(people: People) -> None:
+    assert "/verify/" not in people["viewer"].get(PAGE).text
+    form = next(form for form in Parsed(people["editor"].get(PAGE)).forms if form.action.endswith("/verify/"))
+    assert is_refused(send(people["viewer"], form))
+    made = send(people["editor"], form, note="Ten doors tried.")
+    assert (made.status_code, made.headers["location"]) == (303, f"{PAGE}?done=finding_verified")
+    page = people["editor"].get(made.headers["location"])
+    assert "You have verified the finding." in text_of(page)
+    assert "Ten doors tried." in text_of(page)
+    assert "/verify/" not in page.text
+    refused = send(people["admin"], form)
+    assert refused.status_code == 409
+    assert "It is VERIFIED" in text_of(refused)
+
+
+def test_an_admin_has_somebody_else_verify(people: People) -> None:
+    settings = f"{ALPHA}settings/"
+    form = next(form for form in Parsed(people["admin"].get(settings)).forms if "scope" in form.fields)
+    made = send(people["admin"], form, step="change", mail="DAILY", verifiesFindings="true")
+    assert made.status_code == 303, text_of(made)
+    again = next(form for form in Parsed(people["admin"].get(settings)).forms if "scope" in form.fields)
+    assert again.fields["verifiesFindings"] == "true"
