@@ -82,7 +82,10 @@ class _Templates(Environment):
         """The value of ``obj.attribute`` in a template. As in Jinja, methods have precedence over items."""
         if type(obj) is dict and attribute in obj and attribute not in _METHODS:
             return obj[attribute]
-        return super().getattr(obj, attribute)
+        try:
+            return getattr(obj, attribute)
+        except AttributeError:
+            return super().getattr(obj, attribute)
 
 
 class Components:

@@ -18,6 +18,8 @@ def text(key: str, /, **values: object) -> str:
     If a value is markup, the result is markup, and the other values are escaped.
     """
     sentence = english()[key]
+    if "{" not in sentence:
+        return sentence
     marked = any(isinstance(value, Markup) for value in values.values())
     return Markup(sentence).format(**values) if marked else sentence.format(**values)  # noqa: S704 - our own text
 

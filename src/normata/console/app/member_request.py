@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from normata.identity.sessions.sessions import SignedInMembership, Visitor
 NOTES = frozenset(
     {"done", "undo", "restored", "assessed", "changed", "unlinked", "added", "many", "proof"}
 )  # of what was just done
+_segment = lru_cache(maxsize=2_048)(partial(quote, safe=""))  # a page has hundreds, mostly of the same few
 _OF_ONE_DAY = frozenset({PARAMETER, "page", "cursor", "open", "selected"})  # what an address has of one day alone
 
 
@@ -55,10 +57,11 @@ class MemberRequest(PageRequest):
 
         From a page of the past it leads to the same moment, if that page has a past, and ``query`` names no other one.
         """
-        within = "".join(f"{quote(step, safe='')}/" for step in steps)
-        wanted = query or {}
-        pairs = urlencode(pairs_of({**self.of_then, **wanted} if has_past(steps) else wanted))
-        return f"/app/{quote(self.membership.organization_slug, safe='')}/{within}{pairs and '?'}{pairs}"
+        path = "/".join(["/app", *map(_segment, (self.membership.organization_slug, *steps)), ""])
+        if self.past is not None and has_past(steps):
+            query = {**self.of_then, **(query or {})}
+        pairs = urlencode(pairs_of(query)) if query else ""
+        return f"{path}?{pairs}" if pairs else path
 
     @property
     def of_then(self) -> dict[str, str]:

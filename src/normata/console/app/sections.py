@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from normata.console.filters import kind_words
 from normata.console.texts import text
 from normata.core.http.roles import Role
 from normata.records.archive.queries import KINDS
+
+
+@cache
+def _label(key: str) -> str:
+    return kind_words(key) if key in KINDS else text(f"app.section.{key}")
 
 
 class Place(NamedTuple):
@@ -33,7 +39,7 @@ class Place(NamedTuple):
     @property
     def label(self) -> str:
         """The label in the sidebar."""
-        return kind_words(self.key) if self.is_kind else text(f"app.section.{self.key}")
+        return _label(self.key)
 
     @property
     def one(self) -> str:
