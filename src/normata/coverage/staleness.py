@@ -135,16 +135,18 @@ def staleness(row: Any, moment: str) -> list[dict[str, Any]]:
     """The reasons why an assessment is stale at a moment. Its row has :data:`STALENESS_COLUMNS`."""
     if row.lapsed_at is row.review_due_at is row.evidence_ends_at is row.reworded_at is None:  # as most are
         return []
-    lapsed_by = (row.lapse_reason or REVIEW_OVERDUE) if row.lapsed_at is not None else None
-    found = []
-    for reason, due in ((REVIEW_OVERDUE, missed_review(row)), (EVIDENCE_ENDED, ended_evidence(row))):
-        since = row.lapsed_at if reason == lapsed_by else due if due is not None and due <= moment else None
-        found.append((reason, since))
-    return [
-        {"reason": reason, "since": since}
-        for reason, since in (*found, (WORDING_CHANGED, row.reworded_at))
-        if since is not None
-    ]
+    overdue, ended = missed_review(row), ended_evidence(row)
+    overdue = overdue if overdue is not None and overdue <= moment else None
+    ended = ended if ended is not None and ended <= moment else None
+    if row.lapsed_at is not None:
+        if row.lapse_reason == EVIDENCE_ENDED:
+            ended = row.lapsed_at
+        else:
+            overdue = row.lapsed_at
+    if overdue is ended is row.reworded_at is None:
+        return []
+    reasons = ((REVIEW_OVERDUE, overdue), (EVIDENCE_ENDED, ended), (WORDING_CHANGED, row.reworded_at))
+    return [{"reason": reason, "since": since} for reason, since in reasons if since is not None]
 
 
 def is_overdue(moment: ColumnElement[str]) -> ColumnElement[bool]:
