@@ -50,6 +50,7 @@ OTHER = {
     "rate_limit": "60",
     "address_rate_limit": "600",
     "bad_token_limit": "5",
+    "forget_mail": "7",
     "forget_notifications": "90",
     "forget_sessions": "0",
     "forget_tokens": "365",

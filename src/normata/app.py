@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -21,11 +21,12 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, ExceptionHandler
 from typing_extensions import override
 
+from normata.console.app.row_links import path_of
 from normata.console.routes import console_routes
 from normata.core import log
 from normata.core.changes.idempotency import ForgetKeys, InProgress
 from normata.core.changes.job_runner import JobRunner
-from normata.core.changes.jobs import job_figures
+from normata.core.changes.jobs import JobType, job_figures
 from normata.core.db.database import Database
 from normata.core.db.opening import open_database
 from normata.core.db.types import now
@@ -51,12 +52,15 @@ from normata.events.sealer import Sealer
 from normata.files.expiry import cleaning
 from normata.files.opening import open_store
 from normata.files.scanner import Scanner
+from normata.files.store import FileStore
 from normata.identity.last_use import LastUse, SessionUse
 from normata.identity.mail import Mailer
 from normata.identity.operators import require_operator
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.identity.tokens.authenticator import TokenAuthenticator
 from normata.notifications import texts
+from normata.notifications.mail_texts import mail_of
+from normata.notifications.mailing import mailing
 from normata.operations import OPERATIONS
 from normata.retention.forgetting import FORGOTTEN, retention
 from normata.settings import Settings
@@ -113,7 +117,7 @@ def create_app(settings: Settings | None = None) -> Service:
     long_reads = LongReads(settings.organization_long_reads, settings.caller_long_reads, workers=settings.workers)
     services = Services(
         database=database,
-        changes=changes_of(database),
+        changes=changes_of(database, mails=bool(settings.smtp_url)),
         authenticator=TokenAuthenticator(database, token_use),
         require_operator=require_operator,
         requests_by_address=Limit("address", settings.address_rate_limit, workers=settings.workers),
@@ -132,7 +136,7 @@ def create_app(settings: Settings | None = None) -> Service:
 
     for one in FORGOTTEN:
         metrics.forgotten(one.name, 0)  # rates need a first value of each
-    types = (*job_types(), retention(settings, metrics.forgotten), cleaning(store))
+    types = _job_types(services.means, metrics)
     runner = JobRunner(database, services.changes, types, NEXT_ORGANIZATIONS, count=metrics.job)
 
     @asynccontextmanager
@@ -186,6 +190,16 @@ def create_app(settings: Settings | None = None) -> Service:
         trusted, inner_gateway = settings.trusted_proxies.split(","), app.gateway
         app.gateway = lambda inner: wrap_asgi_with_proxy_headers(inner_gateway(inner), trusted)
     return app
+
+
+def _job_types(means: Means, metrics: Metrics) -> Sequence[JobType]:
+    """All jobs, with what they need of the service."""
+    settings, mailer = means[Settings], means[Mailer]
+    types = (*job_types(), retention(settings, metrics.forgotten), cleaning(means[FileStore]))
+    if not settings.smtp_url:
+        return types
+    compose = partial(mail_of, public_url=settings.public_url, page_of=path_of, signer=means[Signer])
+    return (*types, mailing(mailer, compose))
 
 
 def before_threads() -> None:

@@ -37,6 +37,7 @@ from normata.identity.tokens.lookup import TOKEN_LOOKUP
 from normata.links import operations as links
 from normata.names import operations as names
 from normata.notifications import operations as notifications
+from normata.notifications.outbox import MAILING_WRITES
 from normata.own_frameworks import match_operations as own_matches
 from normata.own_frameworks import operations as own_frameworks
 from normata.policies import operations as policies
@@ -105,6 +106,7 @@ SECURITY = Security(
             *SEALING_WRITES,
             *JOB_WRITES,
             *(write for one in job_types() for write in one.writes),
+            *MAILING_WRITES,
             *FORGETTING_WRITES,
             *SIGN_IN_WRITES,
             *KEY_WRITES,  # by every request with an idempotency key, see core/http/change_endpoint.py

@@ -256,6 +256,12 @@ class Settings(BaseSettings):
         description="The maximum number of requests per minute without a valid token from one address (for IPv6, one"
         " /64). Further ones are answered with 429, after a second. 0 means no limit.",
     )
+    forget_mail: int = Field(
+        default=30,
+        ge=0,
+        le=36_500,
+        description="Days after which it is forgotten that notifications were mailed. 0 means never.",
+    )
     forget_notifications: int = Field(
         default=0,
         ge=0,

@@ -15,9 +15,14 @@ from normata.files.attaching import NoteAttached
 from normata.notifications.model import Notification
 from normata.notifications.subscriber import RULES, NotifyMembers
 
-SUBSCRIBERS: tuple[Subscriber, ...] = (
-    *(RecordEvents(), NoteAttached(), FollowEvidence(), NotifyMembers(RULES), AdvanceRevisions()),
-)
+
+def subscribers(*, mails: bool = False) -> tuple[Subscriber, ...]:
+    """The subscribers of changes. ``mails`` is true if there is a mail server for notifications."""
+    notify = NotifyMembers(RULES, mails=mails)
+    return RecordEvents(), NoteAttached(), FollowEvidence(), notify, AdvanceRevisions()
+
+
+SUBSCRIBERS = subscribers()
 
 
 def job_types() -> tuple[JobType, ...]:
@@ -32,12 +37,15 @@ def job_types() -> tuple[JobType, ...]:
     return REMINDERS, LAPSES, EXPIRIES, UNATTACHED_FILES, REPLACED_FILES, INDEXING
 
 
-def changes_of(database: Database) -> Changes:
-    """The :class:`Changes` of a database, through which all changes go."""
+def changes_of(database: Database, *, mails: bool = False) -> Changes:
+    """The :class:`Changes` of a database, through which all changes go.
+
+    ``mails`` is true if there is a mail server for notifications.
+    """
 
     def effects(unit: UnitOfWork, shown: Shown) -> Mapping[str, Any]:
         from normata.coverage.effects import coverage_effects  # noqa: PLC0415 - only dry runs need it
 
         return coverage_effects(unit, shown)
 
-    return Changes(database, SUBSCRIBERS, Notification, effects)
+    return Changes(database, subscribers(mails=mails), Notification, effects)

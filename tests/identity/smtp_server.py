@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from asyncio.base_events import Server
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,7 +28,13 @@ USER, PASSWORD = "normata", "p@ss/word:1"
 
 @dataclass
 class Inbox:
-    """What a server has taken: the messages, for whom, from whom by the envelope, and whether after STARTTLS."""
+    """What a server has taken: the messages, for whom, from whom by the envelope, and whether after STARTTLS.
+
+    ``answers`` has the answers to addresses, and ``data_answer`` that to all messages, that are no acceptance.
+    ``before_recipient`` is called when a recipient is named, and ``before_answer`` once a message is there: the server
+    has not answered yet. The server never answers
+    to RCPT if ``hangs`` is true.
+    """
 
     url: str = ""
     messages: list[EmailMessage] = field(default_factory=list)
@@ -36,11 +43,22 @@ class Inbox:
     encrypted: list[bool] = field(default_factory=list)
     users: list[bytes] = field(default_factory=list)
     refuses: bool = False
+    answers: dict[str, str] = field(default_factory=dict)
+    data_answer: str = ""
+    before_recipient: Callable[[], None] | None = None
+    before_answer: Callable[[], None] | None = None
+    hangs: bool = False
 
     async def handle_RCPT(  # noqa: N802 - so aiosmtpd calls it
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
         """Take a recipient, or refuse it."""
+        if self.before_recipient is not None:
+            self.before_recipient()
+        if self.hangs:
+            await asyncio.Event().wait()
+        if address in self.answers:
+            return self.answers[address]
         if self.refuses:
             return f"550 {address} is not known here"
         envelope.rcpt_tos.append(address)
@@ -49,12 +67,16 @@ class Inbox:
     async def handle_DATA(self, _server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - as above
         """Take a message."""
         assert isinstance(envelope.content, bytes)
+        if self.data_answer:
+            return self.data_answer
         message = message_from_bytes(envelope.content, policy=default)
         assert isinstance(message, EmailMessage)
         self.messages.append(message)
         self.recipients += envelope.rcpt_tos
         self.senders.append(envelope.mail_from or "")
         self.encrypted.append(session.ssl is not None)
+        if self.before_answer is not None:
+            self.before_answer()
         return "250 OK"
 
     def authenticate(

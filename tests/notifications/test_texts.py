@@ -13,26 +13,29 @@ from typing import Any
 
 import pytest
 
+from normata.comments.model import Comment
 from normata.core.changes.unit_of_work import Actor, Change
 from normata.core.db.database import Database
 from normata.core.schema.wire import columns
 from normata.coverage.lapses import LAPSES
 from normata.coverage.published import ConflictsFound, CoverageLost, RulesChanged, WordingsChanged
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
+from normata.identity.mail_choices import NOTIFICATION_TYPES
 from normata.links.model import Link
 from normata.notifications.about_records import Reminded, Which
+from normata.notifications.message import Message
 from normata.notifications.model import NotificationPayload
 from normata.notifications.subscriber import RULES
 from normata.notifications.texts import ENGLISH
 from normata.policies.versions import PolicyStep
 from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
-from normata.records.kinds import Finding, Policy
+from normata.records.kinds import Finding, Policy, Task
 from normata.soa_versions.model import SoaVersion
 from tests import stored
 from tests.databases import change, open_url
 from tests.served import Served
-from tests.world import ALPHA
+from tests.world import ALPHA, USERS, record_id
 
 TEXTS: dict[str, str] = json.loads(ENGLISH.read_text("utf-8"))
 WHICHES: tuple[Which, ...] = ("soon", "now")
@@ -66,6 +69,8 @@ def changes() -> Iterator[Change]:
         for date in due_dates():
             for which in WHICHES if date.kind is kind else ():
                 yield Reminded("remind", kind, ALPHA, "row", row, row, what=date.column, which=which)
+    comment = {"id": "row", "organization_id": ALPHA, "about_kind": "tasks", "about_id": record_id(Task, "live")}
+    yield Change("create", Comment, ALPHA, "row", comment | {"text": f"@{USERS['viewer']}, what do you think?"})
     version = {"id": "row", "title": "For the audit", "approver_id": "member-viewer"}
     yield Change("create", SoaVersion, ALPHA, "row", version)
     policy = {"id": f"policies-reviewed-{ALPHA}", "title": "Doors", "approver_id": "member-viewer"}
@@ -86,10 +91,15 @@ def changes() -> Iterator[Change]:
 
 def payloads(database: Database) -> list[dict[str, Any]]:
     """What is told of each of these changes."""
+    return [message.payload for message in messages(database)]
+
+
+def messages(database: Database) -> list[Message]:
+    """The notifications of each of these changes."""
     return change(
         database,
         lambda unit: [
-            message.payload
+            message
             for one in changes()
             for actor in ((SOMEBODY, JOB) if one.action == "lose" else (SOMEBODY,))
             for message in RULES[one.action](unit, one, actor)
@@ -104,6 +114,10 @@ def test_every_rule_is_asked() -> None:
 def test_each_key_has_a_text_and_each_text_a_key(world: Database) -> None:
     made = {payload[name] for payload in payloads(world) for name in ("titleKey", "bodyKey")}
     assert made == TEXTS.keys()
+
+
+def test_people_can_choose_when_each_type_is_mailed(world: Database) -> None:
+    assert {message.type for message in messages(world)} == set(NOTIFICATION_TYPES)
 
 
 def test_what_a_text_fills_in_is_among_the_params(world: Database) -> None:

@@ -51,6 +51,8 @@ def admin(postgres_url: str) -> Iterator[Session]:
                 f"INSERT INTO event_checkpoint VALUES ('{organization}', 1, 'x', 'x', now())",
                 "INSERT INTO reminder (organization_id, kind, record_id, what, due_at, which, reminded_at) VALUES"
                 f" ('{organization}', 'tasks', 'x', 'deadline', now(), 'soon', now())",
+                "INSERT INTO outgoing_mail (id, organization_id, user_id, due_at, attempts) VALUES"
+                f" ('{organization}', '{organization}', 'user-owner', now(), 0)",
                 "INSERT INTO archive_entry (organization_id, kind, record_id, archive_id, archived_at) VALUES"
                 f" ('{organization}', 'tasks', 'x', 'x', now())",
                 "INSERT INTO invitation (id, organization_id, email, email_folded, role, digest, created_at,"
@@ -94,5 +96,5 @@ DELETED = {
     *("job", "set_aside_match", "saved_view", "file", "comment", "policy_version"),
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
     *("idempotency_key", "sign_in_attempt", "sign_in_count", "passkey", "external_identity"),
-    *("notification", "session", "access_token", "sign_in_link", "invitation"),
+    *("notification", "outgoing_mail", "session", "access_token", "sign_in_link", "invitation"),
 }

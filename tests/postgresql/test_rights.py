@@ -35,7 +35,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         ("alembic_version", "version_num"),
     }
     followed = {"audit_event", "notification", "reminder", "list_revision", "effective_coverage", *SEALING}
-    followed |= {"control_evidence"}
+    followed |= {"control_evidence", "outgoing_mail"}
     own = {"framework", "control", "control_match", "control_coverage", "framework_adoption", "set_aside_match"}
     # Of mappings that an operator uploads: centralized rows, while the transaction may change centralized catalogs.
     own |= {"saved_view", "mapping_document", "baseline", "baseline_control"}
@@ -85,6 +85,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("comment", name) for name in ("text", "updated_at")),
         *(("effective_coverage", name) for name in ("status", "is_indirect", "own", "rank", "applies", "conflict")),
         *(("control_evidence", name) for name in ("pieces", "ends_at")),
+        *(("outgoing_mail", name) for name in ("message", "due_at", "attempts", "ended_at", "outcome")),
         *(("job", name) for name in ("due_at", "attempts", "claim", "failure")),
         *(("archive_entry", name) for name in ("archive_id", "archived_at", "user_id", "user_name", "reason")),
         *(("short_id_counter", name) for name in ("kind", "last")),

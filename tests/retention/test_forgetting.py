@@ -29,7 +29,7 @@ from normata.core.schema.table import Table, sql_table
 from normata.events.model import AuditEvent
 from normata.identity.model import AccessToken, Invitation
 from normata.identity.sign_in_model import Session, SignInLink
-from normata.notifications.model import Notification
+from normata.notifications.model import Notification, OutgoingMail
 from normata.retention import forgetting
 from normata.retention.forgetting import AT_ONCE, FORGOTTEN, NAME, Forgotten, retention
 from normata.settings import Settings
@@ -42,7 +42,7 @@ from tests.server import reserved_port, serve_command, wait_until_ready
 from tests.world import ALPHA, BETA
 
 NOW = "2026-02-01T12:00:00.000Z"
-ALL = {"forget_notifications": 100, "forget_sessions": 10, "forget_tokens": 50}
+ALL = {"forget_mail": 20, "forget_notifications": 100, "forget_sessions": 10, "forget_tokens": 50}
 FAR = "2126-01-01T00:00:00.000Z"
 _NOTIFICATION = sql_table(Notification)
 _LEFT = select(func.count()).where(_NOTIFICATION.c.id.like("n-%"))
@@ -89,6 +89,11 @@ def notification(row_id: str, read_at: str | None, organization_id: str = ALPHA)
     return values | {"category": "SYSTEM", "payload": {}, "read_at": read_at, "created_at": ago(1_000)}
 
 
+def mail(row_id: str, ended_at: str | None, organization_id: str = ALPHA) -> dict[str, Any]:
+    values = {"id": row_id, "organization_id": organization_id, "user_id": "user-viewer", "due_at": ago(1_000)}
+    return values | {"attempts": 1, "ended_at": ended_at, "outcome": ended_at and "SENT"}
+
+
 def session(row_id: str, user: str = "viewer", *, ended_at: str | None = None, expires_at: str = FAR) -> dict[str, Any]:
     values = {"id": row_id, "user_id": f"user-{user}", "digest": digest(row_id), "means": "link", "address": ""}
     values |= {"user_agent": "", "created_at": ago(1_000), "last_used_at": ago(1_000)}
@@ -119,6 +124,8 @@ def furnish(database: Database) -> dict[type[Table], set[str]]:
     """Add rows that are over, just or by far, and others; the ids of those that are."""
     add(database, Notification, notification("n-old", ago(101)), notification("n-other", ago(500), BETA))
     add(database, Notification, notification("n-new", ago(99)), notification("n-unread", None))
+    add(database, OutgoingMail, mail("m-old", ago(21)), mail("m-other", ago(500), BETA))
+    add(database, OutgoingMail, mail("m-new", ago(19)), mail("m-open", None))
     add(database, Session, session("s-ended", ended_at=ago(10.01)), session("s-expired", expires_at=ago(11)))
     add(database, Session, session("s-nobodys", "nobody", ended_at=ago(12)))
     add(database, Session, session("s-new", ended_at=ago(9.9)), session("s-open"))
@@ -133,6 +140,7 @@ def furnish(database: Database) -> dict[type[Table], set[str]]:
     add(database, Invitation, invitation("i-expired", expires_at=ago(51)), invitation("i-new", revoked_at=ago(49)))
     return {
         Notification: {"n-old", "n-other"},
+        OutgoingMail: {"m-old", "m-other"},
         Session: {"s-ended", "s-expired", "s-nobodys"},
         AccessToken: {"t-revoked", "t-expired", "t-robot"},
         SignInLink: {"l-used", "l-expired"},
@@ -173,9 +181,10 @@ def test_each_setting_forgets_its_own_and_0_is_never(setting: str, service: Serv
     assert forget(service.url, {setting: ALL[setting]}) == Counter(expected)
 
 
-def test_by_default_sessions_are_forgotten_after_a_month_and_nothing_else() -> None:
+def test_by_default_sessions_and_mail_are_forgotten_after_a_month_and_nothing_else() -> None:
     settings = Settings()
     assert {name: getattr(settings, name) for name in ALL} == {
+        "forget_mail": 30,
         "forget_notifications": 0,
         "forget_sessions": 30,
         "forget_tokens": 0,

@@ -125,7 +125,8 @@ def change(database: Database, work: Callable[[UnitOfWork], T]) -> T:
     from normata.events.sealing import seal_all_now
     from normata.wiring import changes_of
 
-    result = changes_of(database).make_now(work, actor=Actor(command=_command.get()))
+    mails = bool(settings_with().smtp_url)
+    result = changes_of(database, mails=mails).make_now(work, actor=Actor(command=_command.get()))
     for reason in seal_all_now(database):
         echo(f"warning: {reason}", err=True)
     return result

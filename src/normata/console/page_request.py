@@ -189,11 +189,21 @@ class Endpoint:
     """A page at ``path``, with a handler for GET and one for POST.
 
     It protects every page alike: a POST must come from one of our pages (CSRF), no page is served where others could
-    read cookies on the network, and every refusal is a page, too.
+    read cookies on the network, and every refusal is a page, too. An open page is not protected: it uses no cookies,
+    and the address of the page says what it may do.
     """
 
-    def __init__(self, console: Console, path: str, *, get: Handler | None = None, post: Handler | None = None) -> None:
+    def __init__(
+        self,
+        console: Console,
+        path: str,
+        *,
+        get: Handler | None = None,
+        post: Handler | None = None,
+        is_open: bool = False,
+    ) -> None:
         self.path = path
+        self._is_open = is_open
         self._console = console
         self._handlers = {
             method: handler for method, handler in (("GET", get), ("HEAD", get), ("POST", post)) if handler is not None
@@ -218,8 +228,9 @@ class Endpoint:
 
     async def _answer(self, page_request: PageRequest, handler: Handler) -> Response:
         try:
-            require_safe_site(self._console.site)
-            if page_request.request.method not in SAFE_METHODS:
+            if not self._is_open:
+                require_safe_site(self._console.site)
+            if page_request.request.method not in SAFE_METHODS and not self._is_open:
                 require_own_page(page_request.context.headers, self._console.site)
             return await handler(page_request)
         except SignInRefused as error:

@@ -27,11 +27,13 @@ from normata.console.sign_in.typed import ask_to_sign_in
 from normata.console.site import Site
 from normata.console.static import Assets
 from normata.console.throttles import Throttles
+from normata.console.unsubscribe import show_unsubscribe, unsubscribe
 from normata.core.http.operation import Operation
 from normata.core.http.services import Services
 from normata.identity.openid.configuration import CALLBACK, Configuration, single_sign_on
 from normata.identity.sign_in.passwords import Hashing
 from normata.identity.sign_in.webauthn import RelyingParty
+from normata.notifications import unsubscribing
 from normata.settings import Settings
 
 
@@ -61,6 +63,7 @@ def console_routes(services: Services, settings: Settings, operations: Iterable[
         Endpoint(console, "/sign-in/link/", get=show_link, post=use_link),
         Endpoint(console, "/sign-in/invitation/", get=show_invitation, post=accept_invitation),
         Endpoint(console, "/sign-out/", post=sign_out),
+        Endpoint(console, unsubscribing.PATH, get=show_unsubscribe, post=unsubscribe, is_open=True),
         Endpoint(console, "/account/", get=show_account),
         Endpoint(console, "/account/name/", post=change_name),
         Endpoint(console, "/account/preferences/", post=change_preferences),

@@ -11,7 +11,7 @@ from sqlalchemy import Column, String
 from normata.core.db.types import Document
 from normata.core.schema.table import sql_table, tables
 from normata.identity.model import User
-from normata.notifications.model import Notification
+from normata.notifications.model import Notification, OutgoingMail
 from normata.tables import Table
 
 # How an erasure treats a column: `key` and `coded` stay unchanged, `derived` follows from the others, and `whole` is
@@ -78,7 +78,8 @@ def own_tables() -> list[tuple[type[Table], str]]:
         for table in tables()
         if table is not User and (column := sql_table(table).info.get("owned_by")) is not None
     ]
-    return [*owned, (Notification, "user_id")]  # notifications, which only this user reads
+    # Notifications, which only this user reads, and what of them is to be mailed.
+    return [*owned, (Notification, "user_id"), (OutgoingMail, "user_id")]
 
 
 @cache

@@ -1,8 +1,8 @@
-"""A message to one user about one organization."""
+"""A message to one user about one organization, the outbox of mail, and sent reminders."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
@@ -10,8 +10,9 @@ from sqlalchemy import Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from normata.core.db.types import Document
-from normata.core.schema.fields import Identifier, ShortName, ShortText, Timestamp, Token
-from normata.core.schema.table import Table, defaults_to, foreign_key, known
+from normata.core.db.types import text as db_text
+from normata.core.schema.fields import Count, Identifier, ShortName, ShortText, Timestamp, Token
+from normata.core.schema.table import CODED, Table, defaults_to, foreign_key, known
 
 # An id of 255 characters is up to twelve times as long when escaped.
 Address = Annotated[str, StringConstraints(max_length=4_000)]
@@ -99,3 +100,42 @@ class Reminder(Table):
     due_at: Mapped[Timestamp] = mapped_column(primary_key=True)
     which: Mapped[ShortName] = mapped_column(primary_key=True)
     reminded_at: Mapped[Timestamp]
+
+
+Outcome = Literal["SENT", "LEFT_OUT", "REFUSED", "REJECTED"]
+
+
+class OutgoingMail(Table):
+    """A notification that may have to be mailed; ``id`` is the notification's. It is written in its transaction.
+
+    The job that mails first decides when, and in which ``message``: several notifications can be in one. ``message`` is
+    null until then. A process that sends a message moves ``due_at`` to the end of its claim. ``outcome`` is null until
+    the end: the server has accepted the message, there was nothing to mail any more, the server has refused the
+    address, or the message.
+    """
+
+    __tablename__ = "outgoing_mail"
+    published = False
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    organization_id: Mapped[Identifier] = mapped_column(foreign_key("organization.id"))
+    user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"))
+    message: Mapped[str | None] = mapped_column(db_text(64), info=CODED)
+    due_at: Mapped[Timestamp]
+    attempts: Mapped[Count]
+    ended_at: Mapped[Timestamp | None]
+    outcome: Mapped[Outcome | None] = mapped_column(db_text(16), info=CODED)
+
+    __table_args__ = tuple(
+        Index(
+            f"ix_outgoing_mail_{name}",
+            *("organization_id", column),
+            sqlite_where=text(condition),
+            postgresql_where=text(condition),
+        )
+        for name, column, condition in (
+            ("due", "due_at", "ended_at IS NULL"),
+            ("message", "message", "ended_at IS NULL"),
+            ("ended", "ended_at", "ended_at IS NOT NULL"),
+        )
+    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, func, insert, literal, or_, select
 
 from normata.core.changes.unit_of_work import Actor, Change, insert_of
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import new_id, sql_table
-from normata.identity.model import Membership
+from normata.identity.model import Membership, Organization, User
 from normata.notifications.about_comments import commented
 from normata.notifications.about_coverage import (
     assessment_assigned,
@@ -22,23 +23,26 @@ from normata.notifications.about_policies import decided, submitted
 from normata.notifications.about_records import archived, assigned, reminded, restored, verified
 from normata.notifications.about_versions import created
 from normata.notifications.message import Message, Rule
-from normata.notifications.model import Notification
+from normata.notifications.model import Notification, OutgoingMail
 
 
 class NotifyMembers:
     """Subscribes to changes: notifies the members that ``rules`` find, except the author of the change.
 
-    A member is notified of a row once, however often the unit of work has changed it.
+    A member is notified of a row once, however often the unit of work has changed it. If ``mails`` is true, what may
+    have to be mailed goes into the outbox.
     """
 
-    writes = (insert_of(Notification),)
+    writes = (insert_of(Notification), insert_of(OutgoingMail))
 
-    def __init__(self, rules: Mapping[str, Rule]) -> None:
+    def __init__(self, rules: Mapping[str, Rule], *, mails: bool = False) -> None:
         self._rules = rules
+        self._mails = mails
 
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
         """Write what follows from the changes, in their transaction, at ``moment``."""
         notified: set[tuple[str | None, str, str]] = set()
+        written: list[dict[str, Any]] = []
         for change in changes:
             rule = self._rules.get(change.action)
             if rule is None:
@@ -48,19 +52,18 @@ class NotifyMembers:
                 if change.row_id is not None and thing in notified:
                     continue  # two changes of one row make one notification
                 notified.add(thing)
-                transaction.rows(
-                    _NOTIFY,
-                    {
-                        "id": new_id(),
-                        "organization": change.organization_id,
-                        "member": message.member_id,
-                        "actor": actor.user_id or "",
-                        "type": message.type,
-                        "category": message.category,
-                        "payload": message.payload,
-                        "created_at": moment,
-                    },
-                )
+                key = {
+                    "id": new_id(),
+                    "organization": change.organization_id,
+                    "member": message.member_id,
+                    "actor": actor.user_id or "",
+                    "created_at": moment,
+                }
+                content = {"type": message.type, "category": message.category, "payload": message.payload}
+                transaction.rows(_NOTIFY, key | content)
+                written.append(key)
+        if written and self._mails:
+            transaction.execute_many(_MAIL, written)
 
 
 def _all(*rules: Rule) -> Rule:
@@ -91,6 +94,12 @@ RULES: Mapping[str, Rule] = {
 }
 
 _columns = sql_table(Notification).c
+_IS_NOTIFIED = (
+    Membership.id == bindparam("member"),
+    Membership.organization_id == bindparam("organization"),
+    Membership.user_id != bindparam("actor"),
+    Membership.removed_at.is_(None),
+)
 _NOTIFY = insert(Notification).from_select(
     ["id", "organization_id", "user_id", "type", "category", "payload", "created_at"],
     select(
@@ -98,10 +107,24 @@ _NOTIFY = insert(Notification).from_select(
         Membership.organization_id,
         Membership.user_id,
         *(bindparam(name, type_=_columns[name].type) for name in ("type", "category", "payload", "created_at")),
-    ).where(
-        Membership.id == bindparam("member"),
-        Membership.organization_id == bindparam("organization"),
-        Membership.user_id != bindparam("actor"),
-        Membership.removed_at.is_(None),
+    ).where(*_IS_NOTIFIED),
+)
+# Who certainly gets no mail is left out. The job that mails decides about the others.
+_MAIL = insert(OutgoingMail).from_select(
+    ["id", "organization_id", "user_id", "due_at", "attempts"],
+    select(
+        bindparam("id", type_=_columns.id.type),
+        Membership.organization_id,
+        Membership.user_id,
+        bindparam("created_at", type_=_columns.created_at.type),
+        literal(0, literal_execute=True),
+    )
+    .join(User, User.id == Membership.user_id)
+    .join(Organization, Organization.id == Membership.organization_id)
+    .where(
+        *_IS_NOTIFIED,
+        User.email.is_not(None),
+        or_(User.refused_email.is_(None), User.refused_email != User.email),
+        or_(func.coalesce(User.mail, Organization.mail) != "OFF", User.mail_by_type.is_not(None)),
     ),
 )

@@ -25,7 +25,7 @@ from normata.core.schema.table import Table, sql_table
 from normata.identity.model import AccessToken, Invitation
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.identity.sign_in_model import Session, SignInLink
-from normata.notifications.model import Notification
+from normata.notifications.model import Notification, OutgoingMail
 from normata.settings import Settings
 
 NAME = "retention"
@@ -35,7 +35,7 @@ STEPS = 100  # transactions in one job, so that jobs of others get a turn
 _PAUSE = 0.02  # seconds between two transactions, for other writers
 _USERS = 500  # users at a time
 
-Days = Literal["forget_notifications", "forget_sessions", "forget_tokens"]  # names of settings
+Days = Literal["forget_mail", "forget_notifications", "forget_sessions", "forget_tokens"]  # names of settings
 Count = Callable[[str, int], None]
 
 
@@ -68,6 +68,7 @@ class Forgotten:
 
 FORGOTTEN = (
     Forgotten(Notification, "forget_notifications", "organization_id", ("read_at",)),
+    Forgotten(OutgoingMail, "forget_mail", "organization_id", ("ended_at",)),
     Forgotten(Invitation, "forget_tokens", "organization_id", ("accepted_at", "revoked_at", "expires_at")),
     Forgotten(Session, "forget_sessions", "user_id", ("ended_at", "expires_at")),
     Forgotten(AccessToken, "forget_tokens", "user_id", ("revoked_at", "expires_at")),

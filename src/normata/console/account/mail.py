@@ -21,7 +21,7 @@ async def change_mail(page_request: PageRequest) -> Response:
     An empty field takes a choice back.
     """
     visitor = await page_request.required_visitor()
-    form = await page_request.form()
+    form = dict(await page_request.form_pairs(2 + len(NOTIFICATION_TYPES)))
     entered: dict[str, Any] = {"isMailRefused": False}
     if form.get("step") != "retry":
         chosen = {name: form.get(f"type.{name}", "") for name in NOTIFICATION_TYPES}

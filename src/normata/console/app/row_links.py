@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from normata.records.base import Restorable
 
@@ -48,3 +49,11 @@ def entity_of(entity_type: str | None, row_id: str | None) -> tuple[str, str]:
     if entity_type in _CLASSES:
         return _CLASSES[entity_type], row_id or ""
     return next((kind.path for kind in Restorable.kinds if kind.__name__ == entity_type), ""), row_id or ""
+
+
+def path_of(organization_slug: str, entity_type: str | None, row_id: str | None) -> str | None:
+    """The path of the page of a row in an organization, for mail; null if it has none."""
+    steps = steps_to(*entity_of(entity_type, row_id))
+    if steps is None:
+        return None
+    return "/".join(("/app", *(quote(step, safe="") for step in (organization_slug, *steps)), ""))
