@@ -79,6 +79,15 @@ def test_a_new_record_comes_linked_and_goes_with_its_undo(kind: str, relation: s
     assert again.headers["location"] == f"{PAGE}?done=no_addition_to_undo"
 
 
+def test_a_task_of_a_control_that_nobody_has_assessed_is_among_its_tasks(people: People) -> None:
+    page = f"{ALPHA}controls/sun.A.9/"
+    editor = people["editor"]
+    form = Parsed(editor.get(f"{page}add/tasks/")).form("/add/tasks/")
+    assert send(editor, form, title="Look at it first").status_code == 303
+    assert named(people, "tasks", "Look at it first")[0]["controlCoverageId"] is None
+    assert re.search(r"Tasks 1 New task\s+Look at it first", text_of(editor.get(page)))
+
+
 def test_what_there_is_already_is_linked_once(people: People) -> None:
     editor, live = people["editor"], f"evidence-live-{ALPHA_ID}"
     form = form_of(people, "evidence", existing=True)

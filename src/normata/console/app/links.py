@@ -70,6 +70,12 @@ class Links(NamedTuple):
         """The number of links in the groups: a page of them."""
         return sum(len(group.items) for group in self.groups)
 
+    def to_kind(self, kind: str, *, but: Sequence[Mapping[str, Any]]) -> list[Item]:
+        """The links with records of a kind, without those of ``but``."""
+        shown = {one["id"] for one in but}
+        found = {item.end.id: item for group in self.groups for item in group.items if item.kind == kind}
+        return [item for row_id, item in found.items() if row_id not in shown]
+
 
 class Happening(NamedTuple):
     """What an event did to a link, as one of its ends shows it."""
