@@ -56,7 +56,7 @@ def test_kept_backups_share_what_is_the_same(normata: Run, path: Path, folder: P
     )
     assert first.samefile(second)
     assert normata("backup", "make", "kept", "--keep", "1").code in (0, 1)  # the same second is refused
-    newest = sorted((folder / "kept").glob("*.files"))[-1]
+    newest = max((folder / "kept").glob("*.files"))
     assert contents(newest) == [FILE_CONTENT] * 2
 
 

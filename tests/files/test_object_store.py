@@ -10,7 +10,9 @@ import sys
 import time
 from datetime import UTC, datetime
 from hashlib import file_digest, sha256
+from typing import Any
 
+import obstore
 import pytest
 
 from normata.errors import BadSetting
@@ -63,6 +65,22 @@ def test_a_file_is_there_once_it_is_complete(bucket: ObjectStore, size: int) -> 
     assert (bucket.has(PLACE), everything(bucket)) == (False, [])
     with pytest.raises(FileNotFoundError):
         bucket.open(PLACE)
+
+
+def test_a_file_that_is_read_as_a_whole_takes_few_requests(
+    bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.put(PLACE, io.BytesIO(LARGE))
+    asked, get_range = [], obstore.get_range
+
+    def count(*arguments: Any, **named: Any) -> Any:
+        asked.append(named)
+        return get_range(*arguments, **named)
+
+    monkeypatch.setattr(obstore, "get_range", count)
+    with bucket.open(PLACE) as file:
+        assert file.read(10) + file.read() == LARGE
+    assert len(asked) <= 7
 
 
 def test_an_upload_that_ends_early_leaves_nothing(bucket: ObjectStore) -> None:

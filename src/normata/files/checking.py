@@ -18,8 +18,13 @@ _SETTLED = 3_600  # seconds after which bytes without a row are no upload that i
 def file_faults(transaction: Transaction, store: FileStore, moment: float) -> Iterator[str]:
     """What is wrong with files, a sentence each: missing, changed, or without a row. ``moment`` is now, in seconds.
 
-    All bytes are read.
+    All bytes are read. Where the store cannot be, that is one fault, and not one for each file.
     """
+    try:
+        everything = list(store.stored())
+    except OSError as error:
+        yield f"{store.address} cannot be read, so no file was checked ({error.strerror or error})"
+        return
     known: set[Place] = set()
     for row in transaction.stream(_FILES):
         place = place_of(row.organization_id, row.id, row.sha256)
@@ -38,7 +43,7 @@ def file_faults(transaction: Transaction, store: FileStore, moment: float) -> It
                 f"the file {row.id} of organization {row.organization_id} was changed: {place.folder}/{place.name} of"
                 f" {store.address} has the SHA-256 {found}"
             )
-    for one in store.stored():
+    for one in everything:
         if one.place not in known and one.changed < moment - _SETTLED:
             where = f"{one.place.folder}/{one.place.name}"
             yield f"{store.address} has {where}, which belongs to no file that has its bytes; it goes after a day"

@@ -149,7 +149,7 @@ def content_of(transaction: Transaction, request: Request) -> FileAnswer:
             async for piece in store.pieces(place, start, end):
                 yield piece
 
-    return FileAnswer(row.name, row.media_type, row.size, row.sha256, read)
+    return FileAnswer(row.name, row.media_type, row.size, row.sha256, read, path=store.path(place))
 
 
 @contextmanager

@@ -79,6 +79,11 @@ class FolderStore(FileStore):
         return (self.root / place.folder / place.name).open("rb")
 
     @override
+    def path(self, place: Place) -> Path | None:
+        path = self.root.absolute() / place.folder / place.name
+        return path if path.is_file() else None
+
+    @override
     def put(self, place: Place, source: BinaryIO) -> None:
         path = self.root / _ARRIVING / str(uuid4())
         file = _begin(path)

@@ -200,6 +200,10 @@ class _Reading(io.RawIOBase):
         return True
 
     @override
+    def readall(self) -> bytes:
+        return b"".join(iter(partial(self.read, _READ), b""))  # the base class would ask for 8 KiB at a time
+
+    @override
     def readinto(self, buffer: Buffer, /) -> int:
         view = memoryview(buffer).cast("B")
         end = min(self._at + len(view), self._size)

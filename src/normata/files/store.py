@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
 from io import BufferedReader
+from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 PIECE = 2**18  # bytes that are read at a time
@@ -71,6 +72,11 @@ class FileStore(ABC):
     @abstractmethod
     def open(self, place: Place) -> BufferedReader:
         """A file to read."""
+
+    def path(self, place: Place) -> Path | None:
+        """The path of a file, if it is one of this machine and is there."""
+        del place
+        return None
 
     @abstractmethod
     def put(self, place: Place, source: BinaryIO) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -16,6 +17,7 @@ from normata.core.http.negotiation import Headers, best_media_type, is_current, 
 from normata.core.http.problems import NotAcceptable, PreconditionFailed, RangeNotSatisfiable
 
 _RANGE = re.compile(r"bytes[ \t]*=[ \t]*(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))[ \t]*", re.IGNORECASE)
+_PATHS = "http.response.pathsend"  # an extension of ASGI
 # Whatever a browser makes of a file, it gets no origin, runs nothing and loads nothing.
 _SANDBOX = b"sandbox; default-src 'none'"
 
@@ -31,7 +33,8 @@ class Part(NamedTuple):
 class FileAnswer:
     """A file to send. ``sha256`` is the hash of its bytes, in hexadecimal digits: the file never changes.
 
-    ``read`` yields its bytes from one place to before another. Where it ``is_page``, no browser may keep it.
+    ``read`` yields its bytes from one place to before another; ``path`` has them, too, if it is a file of this machine.
+    Where it ``is_page``, no browser may keep it.
     """
 
     name: str
@@ -40,8 +43,9 @@ class FileAnswer:
     sha256: str
     read: Callable[[int, int], AsyncIterator[bytes]]
     is_page: bool = False
+    path: Path | None = None
 
-    async def send(self, headers: Headers, send: Send, *, is_head: bool) -> None:
+    async def send(self, headers: Headers, send: Send, scope: Scope) -> None:
         """Send it, a part of it, or 304 if the client has it already.
 
         Raises NotAcceptable, PreconditionFailed, RangeNotSatisfiable, and what ``read`` raises before the first byte.
@@ -59,6 +63,7 @@ class FileAnswer:
             (b"content-security-policy", _SANDBOX),
             (b"accept-ranges", b"bytes"),
         ]
+        is_head = scope["method"] == "HEAD"
         held = headers.get(b"if-none-match")
         if held is not None and is_current(held, tag):
             await send({"type": "http.response.start", "status": 304, "headers": fields})
@@ -74,6 +79,10 @@ class FileAnswer:
         if part is not None:
             fields.append((b"content-range", f"bytes {start}-{end - 1}/{self.size}".encode()))
         begin = {"type": "http.response.start", "status": 200 if part is None else 206, "headers": fields}
+        if part is None and not is_head and self.path is not None and _PATHS in scope.get("extensions", {}):
+            await send(begin)  # the server sends all of it, three times as fast as in pieces
+            await send({"type": _PATHS, "path": str(self.path)})
+            return
         begun = False
         if not is_head and start < end:
             async with aclosing(self.read(start, end)) as pieces:  # type: ignore[type-var] # a generator
@@ -96,7 +105,7 @@ class FileResponse(Response):
         self._sent = headers
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        await self._answer.send(self._sent, send, is_head=scope["method"] == "HEAD")
+        await self._answer.send(self._sent, send, scope)
 
 
 def requested(range_: bytes, size: int) -> Part | None:

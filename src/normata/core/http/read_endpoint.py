@@ -90,7 +90,7 @@ class ReadEndpoint:
                 return
             if operation.sends_file:
                 answer = await self._file(self._request(scope, caller, parsed.query, organization_id))
-                await answer.send(context.headers, send, is_head=scope["method"] == "HEAD")
+                await answer.send(context.headers, send, scope)
                 return
             if parsed.key and caller.revisions[organization_id]:
                 await self._send_cached(scope, receive, send, caller, parsed)
