@@ -24,7 +24,7 @@ from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored
-from tests.files.rows import FILE_CONTENT, everything, fill, in_both_stores, leave_incomplete
+from tests.files.rows import FILE_CONTENT, everything, fill, in_both_stores, leave_incomplete, store_at
 from tests.served import Served, served
 from tests.world import ALPHA, BETA
 
@@ -120,3 +120,9 @@ def test_what_is_missing_or_changed_is_named(service: Served, store: FileStore) 
     assert sorted("is missing" in fault for fault in found) == [False, True]
     assert sorted("was changed" in fault for fault in found) == [False, True]
     assert all("file-of-org-" in fault for fault in found)
+
+
+def test_a_store_that_cannot_be_read_is_one_fault(service: Served, bucket_url: str) -> None:
+    del bucket_url
+    (fault,) = faults(service, store_at("s3://no-such-bucket/files"))
+    assert fault.startswith("s3://no-such-bucket/files cannot be read, so no file was checked (")
