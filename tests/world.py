@@ -34,6 +34,7 @@ from tests.files.rows import file_row
 from tests.links.rows import link_row
 from tests.notifications.rows import notification_rows
 from tests.policies.rows import POLICIES, policy_draft_row, policy_values
+from tests.risks.rows import RATED, outcome_row
 from tests.soa_versions.rows import version_rows
 from tests.views.rows import view_row
 
@@ -53,7 +54,7 @@ USERS = {role: f"{role}@alpha.example" for role in ROLES} | {
 
 # The member of each organization who is responsible for its live records, and the one who owns it, and a risk.
 RESPONSIBLE = {ALPHA: "member-editor", BETA: "member-foreigner"}
-OWNERS = {ALPHA: "member-owner", BETA: "member-foreigner"}
+OWNERS = {ALPHA: "member-owner", BETA: "member-foreigner"}  # of the organization, and of a risk
 
 
 def record_id(kind: type[Restorable], state: str, organization_id: str = ALPHA) -> str:
@@ -107,6 +108,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
         "policyVersions": [policy_draft_row(owner) for owner in (ALPHA, BETA)],
         "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)],
         "comments": comment_rows(),
+        "riskReviewOutcomes": [outcome_row(owner, RESPONSIBLE[owner]) for owner in (ALPHA, BETA)],
     }
 
 
@@ -370,6 +372,5 @@ def _record(kind: type[Restorable], state: str, organization_id: str, number: in
             record[to_camel(kind.responsible)] = RESPONSIBLE[organization_id]
     record |= policy_values(state, OWNERS[organization_id])
     if kind is Risk and state == "namesake":  # an owner can accept it, and what it claims rests on no control
-        record |= {"ownerId": OWNERS[organization_id], "residualProbability": 2, "residualImpact": 3}
-        record |= {"inherentProbability": 4, "inherentImpact": 4, "treatmentStrategy": "MITIGATE"}
+        record |= RATED | {"ownerId": OWNERS[organization_id]}
     return record | ({"status": "RESOLVED"} if kind is Finding and state == "namesake" else {})  # it can be verified

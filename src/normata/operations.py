@@ -50,6 +50,7 @@ from normata.records.search import operations as every_kind
 from normata.reports import operations as reports
 from normata.retention.forgetting import FORGETTING_WRITES, NEXT_USERS
 from normata.risks import operations as risks
+from normata.risks import review_operations as risk_reviews
 from normata.soa_versions import operations as soa_versions
 from normata.tables import Table
 from normata.views import operations as views
@@ -70,6 +71,7 @@ _DECLARED: tuple[Operation, ...] = (
     *risks.OPERATIONS,
     *policies.OPERATIONS,
     *findings.OPERATIONS,
+    *risk_reviews.OPERATIONS,
     *soa_versions.OPERATIONS,
     *notifications.OPERATIONS,
     *due.OPERATIONS,

@@ -21,6 +21,7 @@ from normata.notifications import model as _notifications
 from normata.policies import model as _policies
 from normata.records import archiving as _archiving
 from normata.records import assurance as _records
+from normata.risks import review_model as _reviews
 from normata.soa_versions import model as _soa_versions
 from normata.views import model as _views
 
@@ -28,6 +29,7 @@ __all__ = ["Table"]
 
 _modules = (
     *(_archiving, _baselines, _comments, _events, _evidence, _files, _frameworks, _history, _idempotency, _identity),
-    *(_jobs, _links, _notifications, _policies, _records, _revisions, _short_ids, _sign_in, _soa_versions, _upgrades),
+    *(_jobs, _links, _notifications, _policies, _records, _reviews, _revisions, _short_ids, _sign_in, _soa_versions),
+    _upgrades,
     *(_views, _wordings),
 )

@@ -28,6 +28,7 @@ from tests.databases import change, on_both, tamper
 from tests.files.rows import file_row
 from tests.links.rows import bare_row
 from tests.policies.rows import NOT_OF_DRAFTS, policy_draft_row
+from tests.risks.rows import OPTIONAL_OF_OUTCOMES, bare_outcome
 from tests.soa_versions.rows import version_row
 from tests.world import ALPHA, BETA, EARLIER
 
@@ -78,6 +79,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "savedViews": {"id": "new", "organizationId": ALPHA, "userId": "user-editor", "kind": "tasks", "name": "Mine"},
     "links": bare_row("new", ALPHA),
     "comments": comments.bare_row("new", ALPHA, "member-editor"),
+    "riskReviewOutcomes": bare_outcome("new", ALPHA),
     "accessTokens": {"id": "new", "userId": "user-editor", "digest": "0" * 64, "scope": "read"},
     "auditEvents": {
         "id": "new",
@@ -92,10 +94,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     },
 } | {kind.path: bare(kind, "new") for kind in Restorable.kinds}
 
-# What the world does not have, and a row refers to.
-NEEDED: dict[str, dict[str, Any]] = {
-    "baselineControls": {"baselines": [{"id": "stored", "frameworkId": "fw-sun", "name": "Stored"}]}
-}
+NEEDED = {"baselineControls": {"baselines": [{"id": "stored", "frameworkId": "fw-sun", "name": "Stored"}]}}
 
 # What has a value only once something has happened or somebody has said so: null until then.
 OPTIONAL_ELSEWHERE = {
@@ -108,6 +107,7 @@ OPTIONAL_ELSEWHERE = {
     "policyVersions": NOT_OF_DRAFTS,
     "files": {"userId", "attachedAt", "detachedAt", "erasedAt"},
     "links": {"note", "removedAt"},
+    "riskReviewOutcomes": OPTIONAL_OF_OUTCOMES,
     "controlWordings": {"description", "version", "validFrom", "staleSince"},
     "baselines": {"organizationId", "version", "description"},
     "baselineControls": {"retiredAt"},

@@ -21,6 +21,7 @@ from normata.links.model import Link
 from normata.notifications.model import Notification
 from normata.policies.model import PolicyVersion
 from normata.records.base import Restorable
+from normata.risks.review_model import RiskReviewOutcome
 from normata.soa_versions.model import SoaVersion
 from normata.tables import Table
 from normata.views.model import SavedView
@@ -51,6 +52,7 @@ _TABLES: tuple[type[Table], ...] = (
     PolicyVersion,
     Link,
     Comment,
+    RiskReviewOutcome,
     *OPERATORS_OWN,
 )
 

@@ -45,6 +45,8 @@ from normata.records.archiving import archive
 from normata.records.base import Restorable
 from normata.records.restore import restore
 from normata.risks.acceptance import accept
+from normata.risks.review_model import CONFIRMED
+from normata.risks.reviews import OutcomeInput, RiskReviewQuery, finish, list_risks, record_outcome
 from normata.soa_versions import versions
 from normata.soa_versions.model import SoaVersion
 from normata.soa_versions.operations import SoaVersionCreation
@@ -197,6 +199,10 @@ def _do(unit: UnitOfWork, step: history.Step, store: FileStore) -> None:
         accept(unit, step.record_id, require_current=lambda _row: None)
     elif step.action == "verify":
         verify(unit, step.record_id, values.get("note"), require_current=lambda _row: None)
+    elif step.action == "review":
+        record_outcome(unit, step.record_id, OutcomeInput.model_validate(step.values))
+    elif step.action == "finish":
+        _finish(unit, step.record_id)
     elif step.action == "archive":
         archive(unit, kind, step.record_id, archive_id=new_id(), reason=step.reason)
     else:
@@ -223,6 +229,14 @@ def _upload(unit: UnitOfWork, name: str, store: FileStore) -> str:
     upload = uploads.Upload(f"file-{name.replace('.', '-')}", media_type, len(content), sha256(content).hexdigest())
     store.put(place_of(ORGANIZATION, upload.id, upload.sha256), BytesIO(content))
     return str(uploads.add(unit, ORGANIZATION, name, upload, quota=0).id)
+
+
+def _finish(unit: UnitOfWork, review_id: str) -> None:
+    """Finish a review, which confirms the ratings of all its other risks."""
+    query = RiskReviewQuery(organizationId=ORGANIZATION, isOpen="true")
+    for one in list_risks(unit, query, review_id)["items"]:
+        record_outcome(unit, review_id, OutcomeInput(riskId=one["id"], outcome=CONFIRMED))
+    finish(unit, review_id)
 
 
 def _link(unit: UnitOfWork, one: Mapping[str, Any]) -> None:

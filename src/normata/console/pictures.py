@@ -7,7 +7,7 @@ coverage over time are in :mod:`normata.console.series_pictures`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
@@ -255,12 +255,17 @@ def square(
     cells: Mapping[tuple[int, int], int | str],
     href: Callable[[int, int], str] | None = None,
     tones: Mapping[tuple[int, int], str] | None = None,
+    signs: Mapping[tuple[int, int], str] | None = None,
+    above: Container[tuple[int, int]] = (),
+    chosen: tuple[int, int] | None = None,
     size: int = 5,
+    width: int = 280,
 ) -> Markup:
     """A matrix of two values from 1 to ``size``, with counts or words in its cells.
 
     A cell that is not empty links to ``href`` of its two values, if ``href`` is not null. Without ``tones`` of the
-    cells, they are the redder the larger the product of the values.
+    cells, they are the redder the larger the product of the values. ``signs`` are shapes in their corners, for people
+    who cannot tell tones apart. A line goes around the cells that are ``above`` something, and one may be ``chosen``.
     """
     cell, parts = 56, []
     for y in range(size, 0, -1):
@@ -271,7 +276,10 @@ def square(
             kind = "none" if share >= 0.6 else "partial" if share >= 0.24 else "full"
             kind = tones[x, y] if tones else kind
             side = f'width="{cell - 2}" height="{cell - 2}" rx="4"'
-            box = f'<rect class="cell {kind}" x="{left + 1}" y="{top + 1}" {side}/>'
+            mark = " chosen" if chosen == (x, y) else ""
+            box = f'<rect class="cell {kind}{mark}" x="{left + 1}" y="{top + 1}" {side}/>'
+            if signs:
+                box += f'<text class="sign {kind}" x="{left + 6}" y="{top + 14}">{signs[x, y]}</text>'
             inside = cells.get((x, y), 0)
             if not inside:
                 parts.append(box)
@@ -282,6 +290,7 @@ def square(
                 f'<text class="cnt {kind}" x="{left + cell // 2}" y="{top + cell // 2 + 5}">{escape(inside)}</text>'
             )
             parts.append(f'<a href="{escape(href(x, y))}">{mark}</a>' if href else f"<g>{mark}</g>")
+    parts.append(_edges(above, size, cell))
     bottom = size * cell
     parts += [
         f'<text class="mid" x="{30 + (x - 1) * cell + cell // 2}" y="{bottom + 18}">{x}</text>'
@@ -291,7 +300,20 @@ def square(
     parts.append(
         f'<text class="mid" transform="rotate(-90 4 {bottom // 2})" x="4" y="{bottom // 2}">{escape(up)}</text>'
     )
-    return _group(name, about, f"-8 0 {bottom + 40} {bottom + 44}", "".join(parts), 280)
+    return _group(name, about, f"-8 0 {bottom + 40} {bottom + 44}", "".join(parts), width)
+
+
+def _edges(above: Container[tuple[int, int]], size: int, cell: int) -> str:
+    """The line between the cells that are above something and those that are not."""
+    lines = []
+    for y in range(1, size + 1):
+        for x in range(1, size + 1):
+            left, top = 30 + (x - 1) * cell, (size - y) * cell
+            if x > 1 and ((x, y) in above) != ((x - 1, y) in above):
+                lines.append(f"M{left} {top}v{cell}")
+            if y > 1 and ((x, y) in above) != ((x, y - 1) in above):
+                lines.append(f"M{left} {top + cell}h{cell}")
+    return f'<path class="appetite" d="{"".join(lines)}"/>' if lines else ""
 
 
 def _short(words: str, most: int) -> str:

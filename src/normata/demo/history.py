@@ -19,7 +19,19 @@ from normata.core.schema.fields import parse_timestamp
 
 Values = Mapping[str, Any]
 Action = Literal[
-    "create", "change", "draft", "submit", "approve", "publish", "retire", "accept", "verify", "archive", "restore"
+    "create",
+    "change",
+    "draft",
+    "submit",
+    "approve",
+    "publish",
+    "retire",
+    "accept",
+    "verify",
+    "review",
+    "finish",
+    "archive",
+    "restore",
 ]
 
 OFFICER = "user-ines"  # looks after what nobody is responsible for
@@ -116,7 +128,8 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
         yield from _policy_life(record, creator, worker)
         yield from _archiving(kind, record)
         return
-    final = {name: value for name, value in record.items() if name not in _OURS and value is not None}
+    ours = (*_OURS, "finishedAt") if kind == "risk-reviews" else _OURS
+    final = {name: value for name, value in record.items() if name not in ours and value is not None}
     changes = _changes(kind, record, final, created)
     latest = {name: value for values in changes.values() for name, value in values.items()}
     first = {name: value for name, value in final.items() if name not in latest}
@@ -134,6 +147,11 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
         by = record["verifiedById"].replace("member-", "user-")
         note = record.get("verificationNote")
         yield Step(record["verifiedAt"], "verify", kind, record_id, by, {"note": note})
+    for outcome in _story()["outcomes"].get(record_id, ()):
+        values = {name: outcome[name] for name in ("riskId", "outcome", "note")}
+        yield Step(parse_timestamp(outcome["at"]), "review", kind, record_id, outcome["by"], values)
+    if kind == "risk-reviews" and "finishedAt" in record:
+        yield Step(record["finishedAt"], "finish", kind, record_id, worker)
     yield from _archiving(kind, record)
 
 

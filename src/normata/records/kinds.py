@@ -235,7 +235,7 @@ class RiskReview(Restorable):
     notes: Mapped[Text | None]
     priority_filter: Mapped[Token] = known("ALL", "CRITICAL", "HIGH", "MEDIUM", "LOW")
     deadline: Mapped[Timestamp | None] = due(once=("finished_at",))
-    finished_at: Mapped[Timestamp | None]
+    finished_at: Mapped[Timestamp | None] = set_by("/finish/")
     coordinator_id: Mapped[Identifier | None] = refers_to("membership")
 
 

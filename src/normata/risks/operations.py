@@ -6,13 +6,14 @@ from collections import Counter
 
 from normata import errors
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
-from normata.core.schema.paging import PastQuery
+from normata.core.schema.paging import OrganizationQuery, PastQuery
 from normata.core.schema.wire import as_wire, wire
 from normata.records import examples
 from normata.records.assurance import Risk
 from normata.risks.acceptance import ACCEPTANCE_WRITES, accept
 from normata.risks.levels import usual_levels
 from normata.risks.matrix import RiskMatrix, RiskMatrixQuery, matrix_of, risk_matrix
+from normata.risks.ratings import RiskRatingsHistory, ratings_of
 from normata.risks.register import RiskRegisterPage, RiskRegisterQuery, TreatedRisk, risk_register, treated_risk
 
 _TREATED = {
@@ -32,6 +33,17 @@ _TREATED = {
             "gaps": ["PARTIAL"],
         }
     ],
+}
+_RATED = {
+    "since": "2026-11-20T09:14:03.120Z",
+    "until": None,
+    "inherentProbability": 3,
+    "inherentImpact": 5,
+    "residualProbability": 2,
+    "residualImpact": 5,
+    "targetProbability": 2,
+    "targetImpact": 3,
+    "levels": _TREATED["levels"],
 }
 _ACCEPTED = {"acceptedAt": "2026-11-20T09:14:03.120Z", "acceptedById": "member-dana"}
 
@@ -89,6 +101,22 @@ all where the risk is to be mitigated. `asOf` shows what held then.""",
         answer=TreatedRisk,
         answer_description="What treats the risk.",
         example=_TREATED,
+    ),
+    ReadOperation(
+        path=f"/{Risk.path}/{{id}}/ratings/",
+        operation_id="getRiskRatings",
+        tag="Risks",
+        summary="Get the ratings that a risk has had",
+        description="""\
+The ratings of a risk from its first ones on, the newest first, each with when they were given and when they were
+changed. Their levels are those of today's matrix.""",
+        about=Risk,
+        id_description="The id of the risk, live or archived.",
+        query=OrganizationQuery,
+        build=lambda transaction, request: ratings_of(transaction, request.organization_id, request.id),
+        answer=RiskRatingsHistory,
+        answer_description="The ratings.",
+        example={"items": [_RATED]},
     ),
     ChangeOperation(
         http_method="POST",

@@ -22,6 +22,7 @@ _IDS = {
     "records/": "tasks-live-org-alpha",
     "policies/": "policies-published-org-alpha",
     "risks/": "risks-namesake-org-alpha",
+    "risk-reviews/": "risk-reviews-live-org-alpha",
     "settings/members/": "member-editor",
     "settings/service-accounts/": "robot-org-alpha",
     "soa-versions/": "soa-org-alpha",

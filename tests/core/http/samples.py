@@ -16,9 +16,9 @@ The rules:
   else an unread one.
 - A body is the declared ``body_example``, with the organization, its member, a framework that it has adopted, and such
   controls in place of the demo's.
-  The version of a policy is the one in review. A ``changeId`` is that of a change that the world has. What it names
-  under ``records``, by kind and id, are the records of the world: archived or live as for an ``{id}``. Records that it
-  links, or comments on, are live ones.
+  The version of a policy is the one in review. A ``riskId`` is that of a live risk, and a ``changeId`` that of a change
+  that the world has. What it names under ``records``, by kind and id, are the records of the world: archived or live as
+  for an ``{id}``. Records that it links, or comments on, are live ones.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -331,6 +331,8 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
     body = json.loads(text)
     if operation.about is Policy and isinstance(body, dict) and "version" in body:
         body["version"] = 1  # that in review
+    if isinstance(body, dict) and "riskId" in body:
+        body["riskId"] = record_id(Risk, "live", organization_id)
     if isinstance(body, dict) and "changeId" in body:
         body["changeId"] = world.change_id(organization_id)
     if isinstance(body, dict):

@@ -33,6 +33,7 @@ from normata.operations import OPERATIONS, SECURITY
 from normata.policies.model import PolicyVersion
 from normata.records.assurance import Evidence
 from normata.records.base import Restorable
+from normata.risks.review_model import RiskReviewOutcome
 from normata.soa_versions.model import SoaVersion
 from normata.tables import Table
 from normata.views.model import SavedView
@@ -86,8 +87,8 @@ def fresh(sqlite_url: str) -> Iterator[Database]:
 def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
     """Take from the world what the schema of a version could not hold; whether what is for sign-in was among it.
 
-    That is newer kinds of record, too, saved views, links, comments, files, versions of statements, and service
-    accounts.
+    That is newer kinds of record, too, saved views, links, comments, files, versions of statements, outcomes of
+    reviews, and service accounts.
     """
     there = old.read_now(lambda transaction: transaction.tables())
     tables = [
@@ -97,6 +98,7 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
         str(Comment.__tablename__),
         str(SoaVersion.__tablename__),
         str(File.__tablename__),
+        str(RiskReviewOutcome.__tablename__),
     ]
     newer = [name for name in tables if name not in there]
     if {Evidence.__tablename__, Link.__tablename__}.intersection(newer):  # which it follows from

@@ -27,6 +27,7 @@ from normata.console.app import (
     own_frameworks,
     policies,
     reports,
+    risk_reviews,
     risks,
     saved_views,
     search,
@@ -38,7 +39,7 @@ from normata.console.app.of_then import answer_of_then
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.past import PARAMETER, has_past
 from normata.console.app.records import archive, attached, change_many, details, editing, lists
-from normata.console.app.settings import accounts, invitations, members, organization, tokens
+from normata.console.app.settings import accounts, invitations, members, organization, risk_levels, tokens
 from normata.console.page_request import Console, Endpoint, Handler, PageRequest
 from normata.core.http.roles import Role
 from normata.errors import NotFound
@@ -95,6 +96,7 @@ PAGES: tuple[Page, ...] = (
     Page("events/", get=events.show),
     Page("events/checkpoint/file/", get=events.checkpoint_file),
     Page("settings/", get=organization.show, post=organization.change),
+    Page("settings/risk-levels/", get=risk_levels.show, post=risk_levels.change, role="admin"),
     Page("settings/members/", get=members.show_list),
     Page("settings/members/{id}/", get=members.show_one, post=members.change),
     Page("settings/invitations/", get=invitations.show, post=invitations.change, role="auditor"),
@@ -113,6 +115,7 @@ PAGES: tuple[Page, ...] = (
     Page("policies/{id}/versions/", get=policies.show_versions),
     Page("risks/{id}/accept/", post=risks.accept),
     Page("auditItems/{id}/verify/", post=findings.verify, role="editor"),
+    Page("risk-reviews/{id}/", get=risk_reviews.show, post=risk_reviews.change),
     Page("records/", get=lists.show_kinds),
     Page("records/{kind}/", get=lists.show_list),
     # Any id is one of a record: "new", too.

@@ -15,6 +15,7 @@ from normata.console.app.records.kinds import Kind, KindNames, getting, kind_nam
 from normata.console.app.records.layout import by_sort, is_seldom
 from normata.console.app.records.panel import Panel, panel_of
 from normata.console.app.records.references import Choice, choices_of, names_of
+from normata.console.app.records.risk_details import resting_on_gaps
 from normata.console.app.records.undo import UndoQueries
 from normata.console.app.saved_views import ListView, Tab, list_view
 from normata.console.app.sections import PLACES
@@ -141,6 +142,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         is_filtered=bool(filled),
         selected=set(sent.getlist("selected")),
         panel=panel,
+        resting_on_gaps=await resting_on_gaps(page_request, kind, found["items"]),
         undo=undo_queries.note(answers),
         assigned=responsible_of(kind) if responsible else None,
         today=now(),

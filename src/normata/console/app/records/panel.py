@@ -13,6 +13,7 @@ from normata.console.app.records.forms import Entry, Started, entry_of, started_
 from normata.console.app.records.kinds import Kind
 from normata.console.app.records.layout import by_sort, first_of, is_seldom
 from normata.console.app.records.references import Choice, choices_of
+from normata.console.app.records.risk_details import RiskDetails, risk_details
 from normata.console.filters import zone_name
 from normata.console.markdown import markdown
 from normata.console.states import meaning
@@ -39,6 +40,7 @@ class Panel(NamedTuple):
     choices: Mapping[str, Choice]
     started: Started
     links: Links
+    risk: RiskDetails | None
 
 
 async def panel_of(
@@ -81,6 +83,7 @@ async def panel_of(
         ),
         started=started_with(record, quick, zone),
         links=links_of(kind.path, record["id"], await page_request.ask_one(links_query(kind.path, record["id"]))),
+        risk=await risk_details(page_request, kind, record["id"]),
     )
 
 
