@@ -12,9 +12,11 @@ from normata.cli import demo as content
 from normata.console.page_request import SESSION_COOKIE
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.demo.files import ORGANIZATION
+from normata.files.opening import open_store
 from normata.identity.model import User
 from normata.identity.service_accounts import service_accounts
 from normata.identity.sessions import sessions
+from normata.settings import Settings
 from tests.databases import change, migrate, open_url
 
 PLACE = "/app/harbourlight-robotics/"
@@ -42,7 +44,7 @@ def filled(url: str) -> tuple[dict[str, str], str]:
     """Make it in a database that is empty or missing, and tell the secrets and the user of :class:`Demo`."""
     with closing(open_url(url, create=True)) as database:
         migrate(database)
-        content.fill(database, lambda *_: None)
+        content.fill(database, lambda *_: None, open_store(Settings(database_url=url)))
         change(database, lambda unit: service_accounts.create(unit, ORGANIZATION, "Nightly export", "viewer"))
         secrets = change(database, _sign_everybody_in)
         demo_user = database.read_now(lambda transaction: transaction.scalar(_DEMO_USER))

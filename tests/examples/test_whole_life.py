@@ -14,7 +14,9 @@ from normata.cli import demo as content
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
 from normata.demo.files import ORGANIZATION
+from normata.files.opening import open_store
 from normata.records.base import Restorable
+from normata.settings import Settings
 from tests.databases import change
 from tests.server import SCRIPT, serving
 
@@ -48,7 +50,7 @@ def live(database: Database) -> set[str]:
 @pytest.mark.long
 @pytest.mark.parametrize("empty_url", ["sqlite"], indirect=True)
 def test_it_walks_the_whole_life_of_every_kind(empty: Database, empty_url: str) -> None:
-    content.fill(empty, lambda *_: None)
+    content.fill(empty, lambda *_: None, open_store(Settings(database_url=empty_url)))
     token = change(empty, content.new_token)
     before = live(empty)
     with serving(empty_url) as base:
