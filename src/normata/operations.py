@@ -41,6 +41,7 @@ from normata.notifications.outbox import MAILING_WRITES
 from normata.own_frameworks import match_operations as own_matches
 from normata.own_frameworks import operations as own_frameworks
 from normata.policies import operations as policies
+from normata.records import finalizing_operation as finalizing
 from normata.records import operations as records
 from normata.records.archive import operations as archive
 from normata.records.due import operations as due
@@ -72,6 +73,7 @@ _DECLARED: tuple[Operation, ...] = (
     *policies.OPERATIONS,
     *findings.OPERATIONS,
     *risk_reviews.OPERATIONS,
+    finalizing.OPERATION,
     *soa_versions.OPERATIONS,
     *notifications.OPERATIONS,
     *due.OPERATIONS,

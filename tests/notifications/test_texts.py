@@ -30,7 +30,7 @@ from normata.notifications.texts import ENGLISH
 from normata.policies.versions import PolicyStep
 from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
-from normata.records.kinds import Finding, Policy, Task
+from normata.records.kinds import Finding, Policy, Record, Task
 from normata.soa_versions.model import SoaVersion
 from tests import stored
 from tests.databases import change, open_url
@@ -38,6 +38,7 @@ from tests.served import Served
 from tests.world import ALPHA, USERS, record_id
 
 TEXTS: dict[str, str] = json.loads(ENGLISH.read_text("utf-8"))
+_STEPS: dict[type[Restorable], tuple[str, ...]] = {Finding: ("verify",), Record: ("finalize",)}
 WHICHES: tuple[Which, ...] = ("soon", "now")
 SOMEBODY = Actor("user-editor", "Editor", "token", "request")
 JOB = Actor(command=LAPSES.name)
@@ -64,7 +65,7 @@ def changes() -> Iterator[Change]:
         if kind.responsible is None:
             ends = {"from_kind": "memberships", "from_id": "member-viewer", "to_kind": kind.path, "to_id": "row"}
             yield Change("create", Link, ALPHA, kind.path, ends | {"relation": "OWNS"})
-        for action in ("create", "update", "archive", "restore", *(["verify"] if kind is Finding else [])):
+        for action in ("create", "update", "archive", "restore", *_STEPS.get(kind, ())):
             yield Change(action, kind, ALPHA, "row", row, dict.fromkeys(row))
         for date in due_dates():
             for which in WHICHES if date.kind is kind else ():

@@ -43,6 +43,7 @@ from normata.records import writing
 from normata.records.archive.queries import KINDS
 from normata.records.archiving import archive
 from normata.records.base import Restorable
+from normata.records.finalizing import finalize
 from normata.records.restore import restore
 from normata.risks.acceptance import accept
 from normata.risks.review_model import CONFIRMED
@@ -203,6 +204,8 @@ def _do(unit: UnitOfWork, step: history.Step, store: FileStore) -> None:
         record_outcome(unit, step.record_id, OutcomeInput.model_validate(step.values))
     elif step.action == "finish":
         _finish(unit, step.record_id)
+    elif step.action == "finalize":
+        finalize(unit, step.record_id, require_current=lambda _row: None)
     elif step.action == "archive":
         archive(unit, kind, step.record_id, archive_id=new_id(), reason=step.reason)
     else:

@@ -30,6 +30,7 @@ Action = Literal[
     "verify",
     "review",
     "finish",
+    "finalize",
     "archive",
     "restore",
 ]
@@ -47,7 +48,6 @@ _DATED: Mapping[str, tuple[tuple[str, ...], str | None]] = {
     "resolvedAt": (("rootCause",), "RESOLVED"),
     "closedAt": (("lessonsLearned",), "CLOSED"),
     "lastReviewedAt": ((), "IN_REVIEW"),
-    "finalizedAt": (("finalizedBy",), "FINALIZED"),
     "finishedAt": (("notes",), None),
     "ended": ((), None),
 }
@@ -135,7 +135,7 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
     first = {name: value for name, value in final.items() if name not in latest}
     first |= _story()["earlier"].get(record_id, {})
     if "status" in final:
-        first["status"] = _FIRST_STATUS[kind] if changes else final["status"]
+        first["status"] = _FIRST_STATUS[kind] if changes or record.get("finalizedAt") else final["status"]
     if "shortId" in record:
         first["shortId"] = record["shortId"]
     yield Step(record["createdAt"], "create", kind, record_id, creator, first)
@@ -152,6 +152,8 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
         yield Step(parse_timestamp(outcome["at"]), "review", kind, record_id, outcome["by"], values)
     if kind == "risk-reviews" and "finishedAt" in record:
         yield Step(record["finishedAt"], "finish", kind, record_id, worker)
+    if record.get("finalizedAt"):
+        yield Step(record["finalizedAt"], "finalize", kind, record_id, worker)
     yield from _archiving(kind, record)
 
 
@@ -204,6 +206,7 @@ def _policy_life(record: Values, creator: str, approver: str) -> Iterator[Step]:
 _OURS = (
     *("id", "organizationId", "shortId", "createdAt", "updatedAt", "archivedAt"),
     *("acceptedAt", "acceptedById", "verifiedAt", "verifiedById", "verifiedByName", "verificationNote"),
+    *("finalizedAt", "finalizedBy"),
 )
 
 
@@ -214,6 +217,7 @@ def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str
     if end == record.get("archivedAt"):  # earlier changes have a closing date of their own
         dated = [str(final[name]) for name in _DATED if name in final]
         end = max([*(moment for moment in dated if start < moment < end), _between(start, end, 0.6)])
+    end = min(end, record.get("finalizedAt") or end)  # what a final record says does not change
     if end <= start:
         return {}
     changes: dict[str, dict[str, Any]] = {}
@@ -225,13 +229,15 @@ def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str
         change(_between(start, end, 0.4), "status", between)
     if verified := record.get("verifiedAt"):  # it takes what is resolved
         change(_between(start, verified, 0.8), "status", "RESOLVED")
-        final = {name: value for name, value in final.items() if (name, value) != ("status", "VERIFIED")}
+    if record.get("verifiedAt") or record.get("finalizedAt"):
+        by_steps = (("status", "VERIFIED"), ("status", "FINALIZED"))
+        final = {name: value for name, value in final.items() if (name, value) not in by_steps}
     for name, (others, status) in _DATED.items():
         if (moment := final.get(name)) is None or moment <= start:
             continue
         for other in (name, *(one for one in others if one in final)):
             change(moment, other, final[other])
-        if status and moment < end and status != final["status"]:
+        if status and moment < end and status != record["status"]:
             change(moment, "status", status)
     for name in _LATER:
         if name in final:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
-from normata.core.changes.unit_of_work import Change, UnitOfWork, update_of
-from normata.core.schema.table import derived_from, sql_table
-from normata.core.schema.wire import columns
+from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.schema.table import sql_table
 from normata.errors import Archived, Forbidden, WrongState
 from normata.events.content import values_of
 from normata.events.model import AuditEvent
@@ -18,10 +17,9 @@ from normata.records.closing import CLOSED, RESOLVED, VERIFICATION, VERIFIED, is
 from normata.records.kinds import Finding
 from normata.records.lookup import found_for_change
 from normata.records.owners import responsible_for
+from normata.records.steps import step_writes, take_step
 
-_SET = ("status", *VERIFICATION, "updated_at")
-_WRITTEN = (*_SET, *sorted(derived_from(Finding, _SET)))
-VERIFICATION_WRITES = (update_of(Finding, *_WRITTEN),)
+VERIFICATION_WRITES = step_writes(Finding, "status", *VERIFICATION)
 _NOBODY = "A finding is verified by a member, and not by a service account."
 _OWNER = "Somebody else than an owner of the finding has to verify it, as the organization requires."
 _RESOLVER = "Somebody else than who has resolved the finding has to verify it, as the organization requires."
@@ -45,18 +43,11 @@ def verify(unit: UnitOfWork, finding_id: str, note: str | None, *, require_curre
     if needs_verification(unit, before.organization_id):
         _require_somebody_else(unit, before, member_id)
     require_current(before)
-    after = before._asdict() | {
+    values = {
         "status": CLOSED if before.status == CLOSED else VERIFIED,
-        "verified_at": unit.moment,
-        "verified_by_id": member_id,
-        "verified_by_name": unit.actor.user_name,
-        "verification_note": note,
-        "updated_at": unit.moment,
+        **dict(zip(VERIFICATION, (unit.moment, member_id, unit.actor.user_name, note), strict=True)),
     }
-    Finding.derive(after)
-    row: Any = unit.row(_VERIFY, {"finding": finding_id} | {f"new_{name}": after[name] for name in _WRITTEN})
-    unit.publish(Change("verify", Finding, row.organization_id, row.id, row._asdict(), before._asdict(), changed=_SET))
-    return row
+    return take_step(unit, "verify", Finding, before, values)
 
 
 def _require_somebody_else(unit: UnitOfWork, finding: Any, member_id: str) -> None:
@@ -76,13 +67,7 @@ def _who_set_status(unit: UnitOfWork, finding: Any) -> str | None:
     return None
 
 
-_TABLE, _EVENT = Finding.sql(), sql_table(AuditEvent).c
-_VERIFY = (
-    update(_TABLE)
-    .where(_TABLE.c.id == bindparam("finding"))
-    .values({name: bindparam(f"new_{name}", type_=_TABLE.c[name].type) for name in _WRITTEN})
-    .returning(*columns(Finding))
-)
+_EVENT = sql_table(AuditEvent).c
 _EVENTS = (
     select(_EVENT.user_id, _EVENT.body)
     .where(

@@ -60,6 +60,11 @@ def verified(transaction: Transaction, change: Change, actor: Actor) -> Iterator
     yield from _to_responsible(transaction, change, "verified", {"verifiedBy": name_of(actor)})
 
 
+def finalized(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
+    """Notify the responsible member of a record that it was finalized."""
+    yield from _to_responsible(transaction, change, "finalized", {"finalizedBy": name_of(actor)})
+
+
 def reminded(transaction: Transaction, change: Change, _actor: Actor) -> Iterator[Message]:
     """Remind whoever is responsible of a date, a week before or on the day."""
     assert isinstance(change, Reminded)  # noqa: S101 - narrows the type; nothing else is published as "remind"

@@ -20,7 +20,7 @@ from normata.notifications.about_coverage import (
     wordings_changed,
 )
 from normata.notifications.about_policies import decided, submitted
-from normata.notifications.about_records import archived, assigned, reminded, restored, verified
+from normata.notifications.about_records import archived, assigned, finalized, reminded, restored, verified
 from normata.notifications.about_versions import created
 from normata.notifications.message import Message, Rule
 from normata.notifications.model import Notification, OutgoingMail
@@ -87,6 +87,7 @@ RULES: Mapping[str, Rule] = {
     "reject": decided,
     "remind": reminded,
     "verify": verified,
+    "finalize": finalized,
     "lose": coverage_lost,
     "conflict": conflicts_found,
     "reword": wordings_changed,

@@ -30,6 +30,7 @@ from normata.policies.rules import guard_policy
 from normata.records.base import Maintained, Restorable
 from normata.records.breaches import follow_detection
 from normata.records.closing import end_verification, guard_finding
+from normata.records.finals import end_finalization, guard_record
 
 
 class Task(Maintained):
@@ -353,20 +354,23 @@ class Record(Maintained):
     __tablename__ = "record"
     path = "records"
     topic = "RECORDS"
+    guard = guard_record
+    refusals = (WrongState,)
+    follow = staticmethod(end_finalization)
     responsible = "assignee_member_id"
 
     slug: Mapped[Slug]
     short_id: Mapped[ShortId]
     title: Mapped[Name]
-    status: Mapped[Token] = known("DRAFT", "IN_REVIEW", "FINALIZED", "SUPERSEDED")
+    status: Mapped[Token] = known("DRAFT", "IN_REVIEW", "FINALIZED", "SUPERSEDED", steps={"FINALIZED": "/finalize/"})
     content: Mapped[Json | None]
     category_id: Mapped[Identifier | None] = refers_to("record_category")
     assignee_member_id: Mapped[Identifier | None] = refers_to("membership")
     assignee_business_role_id: Mapped[Identifier | None]
     current_version: Mapped[Count | None]
     due_date: Mapped[Timestamp | None] = due(at=("FINALIZED", "SUPERSEDED"))
-    finalized_at: Mapped[Timestamp | None]
-    finalized_by: Mapped[ShortText | None] = names_person()
+    finalized_at: Mapped[Timestamp | None] = set_by("/finalize/")
+    finalized_by: Mapped[ShortText | None] = set_by("/finalize/", names_person=True)
     review_schedule_id: Mapped[Identifier | None]
     last_reviewed_at: Mapped[Timestamp | None]
     next_review_at: Mapped[Timestamp | None] = due(at=("SUPERSEDED",))

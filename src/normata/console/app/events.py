@@ -40,6 +40,7 @@ _ACTIONS = (
     "create",
     "end",
     "erase",
+    "finalize",
     "expire",
     "import",
     "leave",

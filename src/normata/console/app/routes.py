@@ -17,7 +17,6 @@ from normata.console.app import (
     controls,
     due,
     events,
-    findings,
     frameworks,
     gap_work,
     home,
@@ -32,6 +31,7 @@ from normata.console.app import (
     saved_views,
     search,
     start,
+    steps,
     versions,
 )
 from normata.console.app.notes import note_of
@@ -114,7 +114,8 @@ PAGES: tuple[Page, ...] = (
     Page("policies/{id}/draft/", get=policies.show_draft, post=policies.write_draft, role="editor", shows_again=True),
     Page("policies/{id}/versions/", get=policies.show_versions),
     Page("risks/{id}/accept/", post=risks.accept),
-    Page("auditItems/{id}/verify/", post=findings.verify, role="editor"),
+    Page("auditItems/{id}/verify/", post=steps.verify, role="editor"),
+    Page("finalize/{id}/", post=steps.finalize, role="editor"),
     Page("risk-reviews/{id}/", get=risk_reviews.show, post=risk_reviews.change),
     Page("records/", get=lists.show_kinds),
     Page("records/{kind}/", get=lists.show_list),

@@ -42,7 +42,8 @@ from normata.records.assurance import Risk
 from normata.records.base import Restorable
 from normata.records.closing import is_to_verify
 from normata.records.fields import Field, fields_of, referring_to
-from normata.records.kinds import Finding, Incident, Policy
+from normata.records.finals import is_to_finalize
+from normata.records.kinds import Finding, Incident, Policy, Record
 
 _MAX_REFERRERS = "10"  # of each kind and field
 _MAX_HISTORY = "20"
@@ -147,12 +148,17 @@ async def show_one(
         risk=await risk_details(page_request, kind, record_id),
         review=await review_progress(page_request, kind, record_id),
         can_accept=kind is Risk and await _can_accept(page_request, record),
+        can_finalize=kind is Record and page_request.may("editor") and _is_to_finalize(record),
         can_verify=kind is Finding and page_request.may("editor") and _is_to_verify(record),
     )
 
 
 def _is_to_verify(finding: Mapping[str, Any]) -> bool:
     return finding["archivedAt"] is None and is_to_verify(finding["status"], finding["verifiedAt"])
+
+
+def _is_to_finalize(record: Mapping[str, Any]) -> bool:
+    return record["archivedAt"] is None and is_to_finalize(record["status"], record["finalizedAt"])
 
 
 async def _can_accept(page_request: OrganizationRequest, risk: Mapping[str, Any]) -> bool:

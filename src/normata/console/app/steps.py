@@ -1,4 +1,4 @@
-"""The button with which somebody verifies a finding."""
+"""The buttons with which somebody verifies a finding, or finalizes a record."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records import details
-from normata.records.kinds import Finding
+from normata.records.kinds import Finding, Record
 
 
 async def verify(page_request: OrganizationRequest) -> Response:
@@ -19,3 +19,14 @@ async def verify(page_request: OrganizationRequest) -> Response:
     if outcome.refusal is not None:
         return await details.show_one(page_request, outcome.refusal, kind=Finding)
     return page_request.back(form, page_request.path("records", Finding.path, finding_id), "finding_verified")
+
+
+async def finalize(page_request: OrganizationRequest) -> Response:
+    """Finalize a record."""
+    page_request.require("editor")
+    form = await page_request.fields()
+    record_id = page_request.param("id")
+    outcome = await page_request.change("finalizeRecord", row_id=record_id)
+    if outcome.refusal is not None:
+        return await details.show_one(page_request, outcome.refusal, kind=Record)
+    return page_request.back(form, page_request.path("records", Record.path, record_id), "record_finalized")
