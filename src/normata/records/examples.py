@@ -15,7 +15,7 @@ from normata.core.schema.fields import parse_timestamp
 from normata.core.schema.wire import columns
 from normata.demo.files import ORGANIZATION, record_bundle
 from normata.records.base import Restorable, is_id, text_columns
-from normata.records.writing import writable
+from normata.records.writing import values_by_steps, writable
 
 _RESTORED_AT = "2026-11-20T09:14:03.120Z"
 
@@ -42,6 +42,8 @@ def creation(kind: type[Restorable]) -> Example:
     record = restored(kind) or {to_camel(kind.title_column()): "Example"}
     plain = [to_camel(column.name) for column in columns(kind) if column.name in writable(kind) and not is_id(column)]
     sample = {name: record.get(name) for name in plain if name not in ("slug", "order")}
+    by_steps = {to_camel(name): value for name, value in values_by_steps(kind)}
+    sample = {name: value for name, value in sample.items() if by_steps.get(name) != value}
     return {"organizationId": ORGANIZATION} | {name: value for name, value in sample.items() if value is not None}
 
 

@@ -27,6 +27,7 @@ _IDS = {
     "settings/service-accounts/": "robot-org-alpha",
     "soa-versions/": "soa-org-alpha",
     "views/": "view-1-org-alpha",
+    "auditItems/": "auditItems-namesake-org-alpha",
     "finalize/": "records-live-org-alpha",
     "files/": "file-of-org-alpha",
 }
