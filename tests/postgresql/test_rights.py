@@ -66,6 +66,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
                 "scope",
                 "risk_levels",
                 "mail",
+                "verifies_findings",
                 "keep_replaced_files_days",
             )
         ),

@@ -61,7 +61,7 @@ class NotifyMembers:
                 }
                 content = {"type": message.type, "category": message.category, "payload": message.payload}
                 transaction.rows(_NOTIFY, key | content)
-                written.append(key)
+                written.append({"id": key["id"]})
         if written and self._mails:
             transaction.execute_many(_MAIL, written)
 
@@ -114,16 +114,16 @@ _NOTIFY = insert(Notification).from_select(
 _MAIL = insert(OutgoingMail).from_select(
     ["id", "organization_id", "user_id", "due_at", "attempts"],
     select(
-        bindparam("id", type_=_columns.id.type),
-        Membership.organization_id,
-        Membership.user_id,
-        bindparam("created_at", type_=_columns.created_at.type),
+        Notification.id,
+        Notification.organization_id,
+        Notification.user_id,
+        Notification.created_at,
         literal(0, literal_execute=True),
     )
-    .join(User, User.id == Membership.user_id)
-    .join(Organization, Organization.id == Membership.organization_id)
+    .join(User, User.id == Notification.user_id)
+    .join(Organization, Organization.id == Notification.organization_id)
     .where(
-        *_IS_NOTIFIED,
+        Notification.id == bindparam("id"),
         User.email.is_not(None),
         or_(User.refused_email.is_(None), User.refused_email != User.email),
         or_(func.coalesce(User.mail, Organization.mail) != "OFF", User.mail_by_type.is_not(None)),
