@@ -37,7 +37,7 @@ def _role(people: People, member: str) -> str:
 
 def test_an_admin_renames_the_organization(people: People) -> None:
     form = _form(people, "admin", SETTINGS, "name")
-    answer = send(people["admin"], form, step="change", name="  Alpha & Söhne ")
+    answer = send(people["admin"], form, step="change", name="  Alpha & Söhne ", mail="DAILY")
     assert (answer.status_code, answer.headers["location"]) == (303, f"{SETTINGS}?done=organization_changed")
     said = text_of(people["viewer"].get(SETTINGS))
     assert "Alpha & Söhne" in said
