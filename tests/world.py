@@ -33,7 +33,7 @@ from tests.comments.rows import comment_rows
 from tests.files.rows import file_row
 from tests.links.rows import link_row
 from tests.notifications.rows import notification_rows
-from tests.policies.rows import POLICIES, policy_draft_row, policy_values
+from tests.policies.rows import POLICIES, policy_arrays, policy_values
 from tests.risks.rows import RATED, outcome_row
 from tests.soa_versions.rows import version_rows
 from tests.views.rows import view_row
@@ -105,7 +105,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
         "files": [file_row(ALPHA), file_row(BETA)],
         "notifications": notification_rows(),
         **{kind.path: _records(kind) for kind in Restorable.kinds},
-        "policyVersions": [policy_draft_row(owner) for owner in (ALPHA, BETA)],
+        **policy_arrays(RESPONSIBLE),
         "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)],
         "comments": comment_rows(),
         "riskReviewOutcomes": [outcome_row(owner, RESPONSIBLE[owner]) for owner in (ALPHA, BETA)],

@@ -40,6 +40,7 @@ from normata.notifications import operations as notifications
 from normata.notifications.outbox import MAILING_WRITES
 from normata.own_frameworks import match_operations as own_matches
 from normata.own_frameworks import operations as own_frameworks
+from normata.policies import acknowledgement_operations as acknowledgements
 from normata.policies import operations as policies
 from normata.records import finalizing_operation as finalizing
 from normata.records import operations as records
@@ -71,6 +72,7 @@ _DECLARED: tuple[Operation, ...] = (
     *history.OPERATIONS,
     *risks.OPERATIONS,
     *policies.OPERATIONS,
+    *acknowledgements.OPERATIONS,
     *findings.OPERATIONS,
     *risk_reviews.OPERATIONS,
     finalizing.OPERATION,

@@ -18,6 +18,7 @@ from normata.identity import model as _identity
 from normata.identity import sign_in_model as _sign_in
 from normata.links import model as _links
 from normata.notifications import model as _notifications
+from normata.policies import acknowledgement_model as _acknowledgements
 from normata.policies import model as _policies
 from normata.records import archiving as _archiving
 from normata.records import assurance as _records
@@ -28,6 +29,7 @@ from normata.views import model as _views
 __all__ = ["Table"]
 
 _modules = (
+    _acknowledgements,
     *(_archiving, _baselines, _comments, _events, _evidence, _files, _frameworks, _history, _idempotency, _identity),
     *(_jobs, _links, _notifications, _policies, _records, _reviews, _revisions, _short_ids, _sign_in, _soa_versions),
     _upgrades,

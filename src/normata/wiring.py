@@ -32,9 +32,10 @@ def job_types() -> tuple[JobType, ...]:
     from normata.files.replaced import REPLACED_FILES  # noqa: PLC0415
     from normata.identity.members.expiry import EXPIRIES  # noqa: PLC0415
     from normata.notifications.reminders import REMINDERS  # noqa: PLC0415
+    from normata.policies.acknowledging import ACKNOWLEDGEMENT_JOBS  # noqa: PLC0415
     from normata.records.search.indexing import INDEXING  # noqa: PLC0415
 
-    return REMINDERS, LAPSES, EXPIRIES, UNATTACHED_FILES, REPLACED_FILES, INDEXING
+    return REMINDERS, LAPSES, EXPIRIES, UNATTACHED_FILES, REPLACED_FILES, INDEXING, ACKNOWLEDGEMENT_JOBS
 
 
 def changes_of(database: Database, *, mails: bool = False) -> Changes:

@@ -27,7 +27,7 @@ from tests.comments import rows as comments
 from tests.databases import change, on_both, tamper
 from tests.files.rows import file_row
 from tests.links.rows import bare_row
-from tests.policies.rows import NOT_OF_DRAFTS, policy_draft_row
+from tests.policies.rows import LATER, minimal_rows
 from tests.risks.rows import OPTIONAL_OF_OUTCOMES, bare_outcome
 from tests.soa_versions.rows import version_row
 from tests.world import ALPHA, BETA, EARLIER
@@ -73,7 +73,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "controlCoverages": {"id": "new", "organizationId": ALPHA, "controlId": "sun.A.8"},
     "notifications": {"id": "new", "organizationId": ALPHA, "userId": "user-editor"},
     "soaVersions": version_row(ALPHA, "fw-sun", "member-owner") | {"id": "new"},
-    "policyVersions": policy_draft_row(ALPHA) | {"id": "new", "policyId": f"policies-approved-{ALPHA}"},
+    **minimal_rows(ALPHA),
     "files": {name: value for name, value in file_row(ALPHA).items() if name != "userId" and not name.endswith("At")}
     | {"id": "new"},
     "savedViews": {"id": "new", "organizationId": ALPHA, "userId": "user-editor", "kind": "tasks", "name": "Mine"},
@@ -104,7 +104,7 @@ OPTIONAL_ELSEWHERE = {
     },
     "controls": {"parentId", "purpose", "description"},
     "soaVersions": {"approvedAt", "erasedAt", "pdfFile", "pdfSha256", "scope", "supersededAt"},
-    "policyVersions": NOT_OF_DRAFTS,
+    **LATER,
     "files": {"userId", "attachedAt", "detachedAt", "erasedAt"},
     "links": {"note", "removedAt"},
     "riskReviewOutcomes": OPTIONAL_OF_OUTCOMES,

@@ -27,6 +27,8 @@ from normata.notifications.message import Message
 from normata.notifications.model import NotificationPayload
 from normata.notifications.subscriber import RULES
 from normata.notifications.texts import ENGLISH
+from normata.policies.acknowledgement_model import Acknowledgement
+from normata.policies.acknowledging import AcknowledgementsRequested
 from normata.policies.versions import PolicyStep
 from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
@@ -78,6 +80,10 @@ def changes() -> Iterator[Change]:
     for action in ("submit", "approve", "reject"):
         step = PolicyStep(action, Policy, ALPHA, policy["id"], policy, policy, counts={"version": 1})
         yield replace(step, submitted_by_id="member-viewer")
+    for action in ("ask", "ask_again"):
+        yield AcknowledgementsRequested(
+            action, Acknowledgement, ALPHA, policy=policy, number=1, member_ids=["member-viewer"]
+        )
     assessment = {"control_id": "sun.A.1", "owner_id": "member-viewer", "review_by": "2026-11-20T00:00:00.000Z"}
     yield Change("assess", ControlCoverage, ALPHA, "say-sun.A.1", assessment)
     for which in WHICHES:

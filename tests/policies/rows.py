@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-# What a draft gets by the steps that follow.
-NOT_OF_DRAFTS = {
+# What rows get by the steps that follow, by array.
+_NOT_OF_DRAFTS = {
     *("number", "contentSha256", "editedById", "submittedById", "approvedById", "reason", "submittedAt", "approvedAt"),
-    *("publishedAt", "supersededAt", "erasedAt"),
+    *("publishedAt", "supersededAt", "erasedAt", "acknowledgingRoles"),
+}
+
+LATER = {
+    "policyVersions": _NOT_OF_DRAFTS,
+    "acknowledgements": {"requestedAt", "remindedAt", "acknowledgedAt"},
 }
 
 # The policies of the world beyond those of all kinds, and their statuses. The published one has a draft.
@@ -28,4 +34,29 @@ def policy_draft_row(organization_id: str) -> dict[str, Any]:
         "policyId": f"policies-published-{organization_id}",
         "title": "policy published",
         "content": "Lock the doors.",
+    }
+
+
+def acknowledgement_row(organization_id: str, member_id: str) -> dict[str, Any]:
+    """That a member was asked to acknowledge that version."""
+    key = {"organizationId": organization_id, "versionId": f"draft-{organization_id}", "memberId": member_id}
+    return {"id": f"ask-{organization_id}", **key}
+
+
+def policy_arrays(members: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of organizations, each with the member who is asked."""
+    return {
+        "policyVersions": [policy_draft_row(owner) for owner in members],
+        "acknowledgements": [acknowledgement_row(owner, member) for owner, member in members.items()],
+    }
+
+
+def minimal_rows(organization_id: str) -> dict[str, dict[str, Any]]:
+    """A new row of each array, with no more than it must have."""
+    new = {"id": "new"}
+    return {
+        "policyVersions": policy_draft_row(organization_id)
+        | new
+        | {"policyId": f"policies-approved-{organization_id}"},
+        "acknowledgements": acknowledgement_row(organization_id, "member-viewer") | new,
     }

@@ -42,7 +42,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     records = {kind.sql().name for kind in Restorable.kinds}
     # Jobs are of no tenant: whoever runs them looks for those of all. They say whose they are, of which type, and when.
     noted = {"link", "comment", "file", "archive_entry", "short_id_counter", "idempotency_key", "job"}
-    noted |= {"soa_version", "policy_version", "risk_review_outcome"}
+    noted |= {"soa_version", "policy_version", "acknowledgement", "risk_review_outcome"}
     people = {"user_account", "membership", "organization", "invitation", "access_token", "session"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
     people |= {"password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count", "sign_in_link"}
@@ -70,6 +70,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
                 "keep_replaced_files_days",
             )
         ),
+        *(("acknowledgement", "reminded_at"), ("acknowledgement", "acknowledged_at")),
         ("organization", "allows_self_approval"),
         *(columns("policy_version") - {("policy_version", name) for name in FIXED_OF_POLICY_VERSIONS}),
         *(("invitation", name) for name in ("accepted_at", "revoked_at")),

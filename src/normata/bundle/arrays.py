@@ -19,6 +19,7 @@ from normata.frameworks.wording_model import ControlWording
 from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.links.model import Link
 from normata.notifications.model import Notification
+from normata.policies.acknowledgement_model import Acknowledgement
 from normata.policies.model import PolicyVersion
 from normata.records.base import Restorable
 from normata.risks.review_model import RiskReviewOutcome
@@ -50,6 +51,7 @@ _TABLES: tuple[type[Table], ...] = (
     File,
     *Restorable.kinds,
     PolicyVersion,
+    Acknowledgement,
     Link,
     Comment,
     RiskReviewOutcome,

@@ -38,7 +38,10 @@ from normata.links.model import End
 from normata.notifications.read_marks import mark_all
 from normata.notifications.reminders import remind
 from normata.policies import steps
+from normata.policies.acknowledging import acknowledge, ask
 from normata.policies.drafts import write_draft
+from normata.policies.model import ACKNOWLEDGING_ROLES
+from normata.policies.versions import Versions
 from normata.records import writing
 from normata.records.archive.queries import KINDS
 from normata.records.archiving import archive
@@ -216,11 +219,19 @@ def _draft(unit: UnitOfWork, policy_id: str, values: Mapping[str, Any]) -> None:
     write_draft(unit, policy_id, values["content"], require_current=lambda _draft: None)
 
 
+def _publish(unit: UnitOfWork, policy_id: str, values: Mapping[str, Any]) -> None:
+    policy = steps.publish(unit, policy_id, values.get("roles", ACKNOWLEDGING_ROLES))
+    version = Versions(unit, policy).last("PUBLISHED")
+    if version.acknowledging_roles:
+        ask(unit, version, policy)
+
+
 _POLICY_STEPS: Mapping[str, Callable[[UnitOfWork, str, Mapping[str, Any]], object]] = {
     "draft": _draft,
     "submit": lambda unit, policy_id, _: steps.submit(unit, policy_id),
     "approve": lambda unit, policy_id, values: steps.approve(unit, policy_id, values["version"]),
-    "publish": lambda unit, policy_id, _: steps.publish(unit, policy_id),
+    "publish": _publish,
+    "acknowledge": lambda unit, policy_id, values: acknowledge(unit, policy_id, values["version"]),
     "retire": lambda unit, policy_id, _: steps.retire(unit, policy_id),
 }
 

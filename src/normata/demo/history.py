@@ -19,21 +19,9 @@ from normata.core.schema.fields import parse_timestamp
 
 Values = Mapping[str, Any]
 Action = Literal[
-    "create",
-    "change",
-    "draft",
-    "submit",
-    "approve",
-    "publish",
-    "retire",
-    "accept",
-    "verify",
-    "review",
-    "finish",
-    "finalize",
-    "archive",
-    "restore",
-]
+    "create", "change", "draft", "submit", "approve", "publish", "acknowledge", "retire", "accept", "verify",
+    "review", "finish", "finalize", "archive", "restore",
+]  # fmt: skip
 
 OFFICER = "user-ines"  # looks after what nobody is responsible for
 _DEPUTY = "user-dana"  # assigns work to her
@@ -178,6 +166,8 @@ def _policy_life(record: Values, creator: str, approver: str) -> Iterator[Step]:
     approved, parts = record.get("lastApprovedAt"), record.get("content", "").split("\n\n")
     first = "\n\n".join(parts[:-1]) or text  # the last paragraph came later
     known = {name: record[name] for name in ("title", "slug", "order", "approverId")}
+    if "nextReviewAt" in record:
+        known["nextReviewAt"] = f"{day_after(start, 365)[:10]}T08:00:00.000Z"
     is_written_twice = approved is None or record["currentVersion"] == "2"
     yield step(start, "create", creator, **known, content=first if is_written_twice else text)
     if approved is None:
@@ -187,16 +177,20 @@ def _policy_life(record: Values, creator: str, approver: str) -> Iterator[Step]:
     if is_written_twice:
         yield step(_between(start, approved, 0.08), "submit", creator)
         yield step(_between(start, approved, 0.1), "approve", approver, version=1)
-        yield step(_between(start, approved, 0.12), "publish", creator)
+        yield step(_between(start, approved, 0.12), "publish", creator, roles=[])
         yield step(_between(start, approved, 0.8), "draft", _CHECKS, content=text)
     yield step(_between(start, approved, 0.9), "submit", _CHECKS)
     yield step(approved, "approve", approver, version=int(record["currentVersion"]))
-    reviewed = {name: record[name] for name in ("lastReviewedAt", "nextReviewAt") if name in record}
-    yield step(record["lastReviewedAt"], "change", creator, **reviewed)
-    is_last = record["status"] == "PUBLISHED" and end != record["lastReviewedAt"]
-    yield step(end if is_last else _between(approved, end, 0.05), "publish", creator)
-    if record["status"] == "RETIRED":
+    is_retired = record["status"] == "RETIRED"
+    published = record["lastReviewedAt"]
+    yield step(published, "publish", creator, **({"roles": []} if is_retired else {}))
+    if is_retired:
         yield step(_between(approved, end, 0.9), "retire", creator)
+        return
+    reluctant = _story()["reluctant"].get(record["id"], ())
+    for days, user in enumerate(one for one in (*_ASSESSORS, _DEPUTY) if one not in reluctant):
+        version = int(record["currentVersion"])
+        yield step(day_after(published, 1 + days), "acknowledge", user, version=version)
     if draft := _story()["drafts"].get(record["id"]):
         yield step(parse_timestamp(draft["written"]), "draft", draft["by"], content=draft["content"])
         if "submitted" in draft:

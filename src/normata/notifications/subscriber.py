@@ -19,7 +19,7 @@ from normata.notifications.about_coverage import (
     rules_changed,
     wordings_changed,
 )
-from normata.notifications.about_policies import decided, submitted
+from normata.notifications.about_policies import decided, requested, submitted
 from normata.notifications.about_records import archived, assigned, finalized, reminded, restored, verified
 from normata.notifications.about_versions import created
 from normata.notifications.message import Message, Rule
@@ -85,6 +85,8 @@ RULES: Mapping[str, Rule] = {
     "submit": submitted,
     "approve": decided,
     "reject": decided,
+    "ask": requested,
+    "ask_again": requested,
     "remind": reminded,
     "verify": verified,
     "finalize": finalized,

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, StringConstraints
 from sqlalchemy import UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from normata.core.db.types import text
+from normata.core.db.types import Document, text
 from normata.core.schema.fields import Count, Flag, Identifier, Json, Name, Text, Timestamp
 from normata.core.schema.table import CODED, Table, foreign_key, refers_to, set_by
 
 PolicyVersionState = Literal["DRAFT", "IN_REVIEW", "APPROVED", "PUBLISHED", "SUPERSEDED", "RETIRED", "DISCARDED"]
 OPEN: tuple[PolicyVersionState, ...] = ("DRAFT", "IN_REVIEW")  # of these a policy has one version at most
+
+# Who can be asked to acknowledge a version: an auditor is not bound by it.
+AcknowledgingRole = Literal["viewer", "editor", "admin", "owner"]
+ACKNOWLEDGING_ROLES: tuple[AcknowledgingRole, ...] = get_args(AcknowledgingRole)
+_Roles = Annotated[list[AcknowledgingRole], mapped_column(Document())]
 
 _State = Annotated[PolicyVersionState, mapped_column(text(16), info=CODED)]
 _Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), mapped_column(text(64), info=CODED)]
@@ -65,6 +70,12 @@ class PolicyVersion(Table):
     edited_by_id: Mapped[Identifier | None] = set_by("/draft/", refers_to="membership")
     submitted_by_id: Mapped[Identifier | None] = set_by("/submit/", refers_to="membership")
     approved_by_id: Mapped[Identifier | None] = set_by("/approve/", refers_to="membership")
+    acknowledging_roles: Mapped[_Roles | None] = mapped_column(
+        info={
+            "description": "The roles whose members are asked to acknowledge it; null if it was never published, empty"
+            " if nobody is asked."
+        }
+    )
     reason: Mapped[Text | None] = mapped_column(info={"description": "Why it was rejected; null if it was not."})
     created_at: Mapped[Timestamp]
     submitted_at: Mapped[Timestamp | None] = mapped_column(info={"description": "When it was submitted."})

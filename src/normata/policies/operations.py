@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints, create_model
 from pydantic.alias_generators import to_camel
 
 from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.security import Write
 from normata.core.http.change_endpoint import as_null
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
@@ -19,7 +20,7 @@ from normata.core.schema.wire import Input, Wire, as_wire, wire
 from normata.errors import Archived, NoApprover, WrongState, WrongVersion
 from normata.policies import drafts, steps
 from normata.policies.listing import list_versions
-from normata.policies.model import PolicyVersion
+from normata.policies.model import ACKNOWLEDGING_ROLES, AcknowledgingRole, PolicyVersion
 from normata.policies.paragraphs import ParagraphChange
 from normata.records import examples
 from normata.records.kinds import Policy
@@ -35,9 +36,21 @@ _Number = Annotated[
 
 
 class PolicyApproval(Input):
-    """Which version is approved."""
+    """Which version was read."""
 
     version: _Number
+
+
+class PolicyPublication(Input):
+    """Who is asked to acknowledge the version."""
+
+    acknowledging_roles: Annotated[
+        list[AcknowledgingRole],
+        Field(
+            max_length=len(ACKNOWLEDGING_ROLES),
+            description="The roles whose members are asked; all of these where it is left out, nobody if it is empty.",
+        ),
+    ] = list(ACKNOWLEDGING_ROLES)  # noqa: RUF012 - Pydantic copies it
 
 
 class PolicyRejection(Input):
@@ -112,6 +125,7 @@ _VERSION: dict[str, Any] = {
     "editedById": "member-tomasz",
     "submittedById": "member-tomasz",
     "approvedById": "member-ines",
+    "acknowledgingRoles": ["viewer", "editor", "admin", "owner"],
     "reason": None,
     "createdAt": "2026-11-09T09:14:03.120Z",
     "submittedAt": "2026-11-18T09:14:03.120Z",
@@ -136,6 +150,7 @@ def _step(
     role: Role = "editor",
     own_role: Role | None = None,
     errors: tuple[type[Exception], ...] = (),
+    writes: tuple[Write, ...] = steps.STEP_WRITES,
     **more: Any,
 ) -> ChangeOperation:
     return ChangeOperation(
@@ -151,7 +166,7 @@ def _step(
         present=lambda row: as_wire(Policy, row),
         role=role,
         own_role=own_role,
-        writes=steps.STEP_WRITES,
+        writes=writes,
         errors=(Archived, WrongState, *errors),
         answer=wire(Policy),
         answer_description="The policy as it is now.",
@@ -210,8 +225,17 @@ Makes the version in review a draft again, for a reason, which the approver of t
     _step(
         "publish",
         "Publish a policy",
-        "Publishes the approved version, which replaces the published one: from then on it is the version in force.",
-        lambda unit, request: steps.publish(unit, request.id),
+        """\
+Publishes the approved version, which replaces the published one: from then on it is the version in force. Members are
+asked to acknowledge it, all but auditors or those with the roles in `acknowledgingRoles`, and reminded every week until
+they have. The publication counts as a review: `lastReviewedAt` is set, and `nextReviewAt` moves by the interval between
+both.""",
+        lambda unit, request: steps.publish(
+            unit, request.id, ACKNOWLEDGING_ROLES if request.body is None else request.body.acknowledging_roles
+        ),
+        writes=steps.PUBLICATION_WRITES,
+        body=PolicyPublication,
+        body_example={"acknowledgingRoles": ["viewer", "editor"]},
     ),
     _step(
         "retire",

@@ -6,11 +6,12 @@ and the hash of its text. Until the first approval the text is that of the polic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, select
 
+from normata.core.changes.jobs import JOB_WRITES, schedule
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.roles import AUDITOR
 from normata.core.schema.table import sql_table
@@ -20,6 +21,8 @@ from normata.events.model import AuditEvent
 from normata.identity.authority import own_membership
 from normata.identity.memberships import is_out
 from normata.identity.model import Membership, Organization, User
+from normata.policies.model import ACKNOWLEDGING_ROLES
+from normata.policies.reviews import reviewed
 from normata.policies.rules import FREE, REVIEW
 from normata.policies.versions import (
     POLICY_WRITES,
@@ -35,6 +38,8 @@ from normata.records.kinds import Policy
 from normata.records.lookup import found_for_change
 
 STEP_WRITES = (*POLICY_WRITES, *VERSION_WRITES)
+PUBLICATION_WRITES = (*STEP_WRITES, *JOB_WRITES)
+ACKNOWLEDGEMENTS = "acknowledgements"  # the job that asks members to acknowledge a version, by its id
 
 _NOT_APPROVER = "Only the approver of the policy can do this."
 _OWN_WORK = (
@@ -147,10 +152,11 @@ def approve(unit: UnitOfWork, policy_id: str, number: int) -> Any:
     return change_policy(unit, "approve", found.policy, version, in_force)
 
 
-def publish(unit: UnitOfWork, policy_id: str) -> Any:
+def publish(unit: UnitOfWork, policy_id: str, acknowledging_roles: Sequence[str] = ACKNOWLEDGING_ROLES) -> Any:
     """Publish the approved version, which replaces the published one, and return the policy.
 
-    Raises what :func:`found_policy` raises, and WrongState.
+    A job asks the members with the roles ``acknowledging_roles`` to acknowledge it. The publication is a review: the
+    next one is due after the same interval. Raises what :func:`found_policy` raises, and WrongState.
     """
     found = found_policy(unit, policy_id)
     version = found.versions.last("APPROVED")
@@ -158,8 +164,12 @@ def publish(unit: UnitOfWork, policy_id: str) -> Any:
         raise WrongState(found.state, ("APPROVED",))
     for earlier in found.versions.all("PUBLISHED"):
         change_version(unit, earlier, state="SUPERSEDED", superseded_at=unit.moment)
-    version = change_version(unit, version, state="PUBLISHED", published_at=unit.moment)
-    return change_policy(unit, "publish", found.policy, version, _in_force(unit, version, "PUBLISHED"))
+    values = {"state": "PUBLISHED", "published_at": unit.moment, "acknowledging_roles": list(acknowledging_roles)}
+    version = change_version(unit, version, **values)
+    if acknowledging_roles:
+        schedule(unit, ACKNOWLEDGEMENTS, version.organization_id, version.id, unit.moment)
+    in_force = {**_in_force(unit, version, "PUBLISHED"), **reviewed(found.policy, unit.moment)}
+    return change_policy(unit, "publish", found.policy, version, in_force)
 
 
 def retire(unit: UnitOfWork, policy_id: str) -> Any:

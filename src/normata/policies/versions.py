@@ -21,7 +21,7 @@ from normata.records.lookup import find
 # The columns that a step may change.
 _CHANGEABLE = (
     *("number", "state", "title", "content", "content_sha256", "edited_by_id", "submitted_by_id", "approved_by_id"),
-    *("reason", "submitted_at", "approved_at", "published_at", "superseded_at"),
+    *("acknowledging_roles", "reason", "submitted_at", "approved_at", "published_at", "superseded_at"),
 )
 VERSION_WRITES = (insert_of(PolicyVersion), update_of(PolicyVersion, *_CHANGEABLE))
 

@@ -93,3 +93,23 @@ def test_a_draft_is_discarded(people: People) -> None:
     assert made.status_code == 303
     assert "Draft discarded." in text_of(people["editor"].get(made.headers["location"]))
     assert _offered(people, "editor", policy) == {"retire"}
+
+
+def test_a_member_reads_and_acknowledges_in_two_taps(people: People) -> None:
+    """From the notification to the page, and there by the button."""
+    policy = f"policies-approved-{ALPHA_ID}"
+    page = f"{ALPHA}records/policies/{policy}/"
+    button = 'name="step" value="acknowledge"'
+    assert button not in people["viewer"].get(page).text
+    assert "Published." in _step(people, "editor", policy, "publish")
+    assert people["viewer"].get(page).text.count(button) == 2  # above the text, and below it
+    stale = _post(people, "viewer", f"{ALPHA}policies/{policy}/steps/", step="acknowledge", version="2")
+    assert stale.status_code == 409
+    made = _post(people, "viewer", f"{ALPHA}policies/{policy}/steps/", step="acknowledge", version="1")
+    done = people["viewer"].get(made.headers["location"])
+    assert "You have acknowledged the policy." in text_of(done)
+    assert button not in done.text
+    assert "25 % 1 of 4 people" in text_of(done)
+    listed = f"{ALPHA}policies/{policy}/acknowledgements/"
+    assert "Viewer" not in text_of(people["editor"].get(f"{listed}?state=OPEN")).partition("Name")[2]
+    assert "Viewer" in text_of(people["editor"].get(f"{listed}?state=DONE")).partition("Name")[2]

@@ -234,7 +234,9 @@ def _world() -> dict[str, list[dict[str, Any]]]:
 _POLICIES = {
     **dict.fromkeys(("withdrawPolicy", "approvePolicy", "rejectPolicy"), "reviewed"),
     "publishPolicy": "approved",
-    **dict.fromkeys(("retirePolicy", "getPolicyDraft", "putPolicyDraft", "discardPolicyDraft"), "published"),
+    **dict.fromkeys(
+        ("retirePolicy", "getPolicyDraft", "putPolicyDraft", "discardPolicyDraft", "acknowledgePolicy"), "published"
+    ),
 }
 
 

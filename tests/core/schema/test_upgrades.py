@@ -30,6 +30,7 @@ from normata.history.model import HISTORY_TABLES, HistoryStart
 from normata.links.model import Link
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS, SECURITY
+from normata.policies.acknowledgement_model import Acknowledgement
 from normata.policies.model import PolicyVersion
 from normata.records.assurance import Evidence
 from normata.records.base import Restorable
@@ -95,8 +96,7 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
         *(kind.sql().name for kind in Restorable.kinds),
         str(SavedView.__tablename__),
         str(Link.__tablename__),
-        str(Comment.__tablename__),
-        str(SoaVersion.__tablename__),
+        *(str(one.__tablename__) for one in (Comment, SoaVersion, Acknowledgement)),
         str(File.__tablename__),
         str(RiskReviewOutcome.__tablename__),
     ]

@@ -28,8 +28,9 @@ _STEPS = {
     "reject": "rejectPolicy",
     "publish": "publishPolicy",
     "retire": "retirePolicy",
+    "acknowledge": "acknowledgePolicy",
 }
-_OF_VERSION = ("approve", "reject")  # whatever the role
+_OF_VERSION = ("approve", "reject", "acknowledge")  # whatever the role
 _MOST = "20"  # versions on a page
 
 
@@ -117,6 +118,27 @@ def _written(row: Mapping[str, Any]) -> tuple[str, str]:
     if content is None or isinstance(content, str):
         return content or "", AS_TEXT
     return json.dumps(content, ensure_ascii=False, indent=2), AS_JSON
+
+
+async def show_acknowledgements(page_request: OrganizationRequest) -> Response:
+    """Who has acknowledged the published version of a policy, and who has not."""
+    policy_id, state = page_request.param("id"), page_request.query.get("state")
+    chosen = {"state": state} if state in ("DONE", "OPEN") else {}
+    policy, members = await page_request.ask(
+        ApiQuery("getPolicy", id=policy_id),
+        ApiQuery("listPolicyAcknowledgements", {**chosen, **page_request.place}, policy_id),
+    )
+    choices = [
+        (
+            text(f"policy.acknowledged.{one or 'all'}"),
+            page_request.link(state=one, page=None),
+            (one or None) == chosen.get("state"),
+        )
+        for one in (None, "OPEN", "DONE")
+    ]
+    return page_request.page(
+        "app/policy_acknowledgements.html", kind=kind_names(Policy), policy=policy, members=members, choices=choices
+    )
 
 
 async def show_versions(page_request: OrganizationRequest) -> Response:

@@ -113,6 +113,7 @@ PAGES: tuple[Page, ...] = (
     Page("policies/{id}/steps/", post=policies.take_step),
     Page("policies/{id}/draft/", get=policies.show_draft, post=policies.write_draft, role="editor", shows_again=True),
     Page("policies/{id}/versions/", get=policies.show_versions),
+    Page("policies/{id}/acknowledgements/", get=policies.show_acknowledgements),
     Page("risks/{id}/accept/", post=risks.accept),
     Page("auditItems/{id}/verify/", post=steps.verify, role="editor"),
     Page("finalize/{id}/", post=steps.finalize, role="editor"),

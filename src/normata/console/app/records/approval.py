@@ -19,7 +19,9 @@ _SHOWN = "5"  # versions on the page of a policy
 class Approval(NamedTuple):
     """The newest text of a policy: its ``state``, and the ``draft`` unless that is approved.
 
-    ``steps`` are those that the member can take now, ``edits`` is true if they can write the next draft.
+    ``steps`` are those that the member can take now, ``edits`` is true if they can write the next draft. ``requested``
+    and ``done`` count who is asked to acknowledge the published version, ``in_force``, and who has; ``missing`` are
+    some of those who have not.
     """
 
     state: str
@@ -27,6 +29,10 @@ class Approval(NamedTuple):
     versions: Sequence[Mapping[str, Any]]
     steps: frozenset[str]
     edits: bool
+    in_force: int | None
+    requested: int
+    done: int
+    missing: Sequence[Mapping[str, Any]]
 
     @property
     def text(self) -> Markup:
@@ -43,10 +49,14 @@ class Approval(NamedTuple):
 async def approval_of(page_request: OrganizationRequest, policy: Mapping[str, Any]) -> Approval:
     """Where a policy stands, and what the member can do."""
     drafts = await page_request.ask_if_there(ApiQuery("getPolicyDraft", id=policy["id"]))
-    versions, organization = await page_request.ask(
+    versions, organization, everybody, missing = await page_request.ask(
         ApiQuery("listPolicyVersions", {"limit": _SHOWN}, policy["id"]),
         ApiQuery("getOrganization", id=page_request.membership.organization_id),
+        ApiQuery("listPolicyAcknowledgements", {"limit": _SHOWN}, policy["id"]),
+        ApiQuery("listPolicyAcknowledgements", {"limit": _SHOWN, "state": "OPEN"}, policy["id"]),
     )
+    own = {"memberId": organization["memberId"], "state": "OPEN"}
+    mine = await page_request.ask_one(ApiQuery("listPolicyAcknowledgements", own, policy["id"]))
     found, draft = versions["items"], drafts[0] if drafts else None
     newest = found[0]["state"] if found else policy["status"]
     state = newest if draft is None else draft["state"]
@@ -59,8 +69,20 @@ async def approval_of(page_request: OrganizationRequest, policy: Mapping[str, An
         steps |= {"retire"} if is_in_force and state != "IN_REVIEW" else set()
     if state == "IN_REVIEW" and is_live and organization["memberId"] == policy["approverId"]:
         steps |= {"approve", "reject"}
+    if is_live and mine["items"]:
+        steps.add("acknowledge")
     writes = page_request.may("editor") and is_live and state != "IN_REVIEW"
-    return Approval(state, draft, found, frozenset(steps), writes and policy["status"] not in ("DRAFT", "IN_REVIEW"))
+    return Approval(
+        state,
+        draft,
+        found,
+        frozenset(steps),
+        writes and policy["status"] not in ("DRAFT", "IN_REVIEW"),
+        everybody["version"],
+        everybody["total"],
+        everybody["total"] - missing["total"],
+        missing["items"],
+    )
 
 
 def unwritten(page_request: OrganizationRequest, record: Mapping[str, Any] | None) -> frozenset[str]:
