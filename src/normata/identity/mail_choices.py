@@ -15,7 +15,7 @@ NOTIFICATION_TYPES = (
     *(f"record.{what}" for what in ("assigned", "due_soon", "due_now", "archived", "restored")),
     *(f"record.{what}" for what in ("verified", "finalized")),
     *(f"comment.{what}" for what in ("mentioned", "commented")),
-    *(f"policy.{what}" for what in ("submitted", "approved", "rejected")),
+    *(f"policy.{what}" for what in ("submitted", "approved", "rejected", "acknowledge", "acknowledge_again")),
     *(f"coverage.{what}" for what in ("lost", "conflict", "reworded", "rules_changed")),
 )
 
