@@ -94,6 +94,14 @@ class Served:
         run_sql(self.database, *statements)
 
 
+def removal_of(member_id: str) -> tuple[str, str]:
+    """The statements that take a member out of the database, with what refers to them."""
+    return (
+        f"DELETE FROM comment WHERE author_id = '{member_id}'",
+        f"DELETE FROM membership WHERE id = '{member_id}'",
+    )
+
+
 def run_sql(database: Database, *statements: str) -> None:
     """Run plain SQL in one transaction."""
     database.alter_now(lambda connection: [connection.execute(text(statement)) for statement in statements])

@@ -9,7 +9,7 @@ import pytest
 from normata.notifications.model import Notification
 from tests import stored
 from tests.databases import on_both
-from tests.served import Headers, Served, refused
+from tests.served import Headers, Served, refused, removal_of
 from tests.world import ALPHA, BETA
 
 UNREAD = "note-01"  # of alpha's editor
@@ -68,7 +68,7 @@ def test_of_anybody_else_it_is_not_there(word: str, note: str, shared: Served) -
 
 def test_who_has_left_has_no_notifications(service: Served) -> None:
     admin = service.bearer("admin")
-    service.sql("DELETE FROM membership WHERE id = 'member-admin'")
+    service.sql(*removal_of("member-admin"))
     refused(mark(service, "note-unread-admin", "read", admin), 404, "not_found")
     refused(mark(service, "note-read-admin", "read", admin), 404, "not_found")
 

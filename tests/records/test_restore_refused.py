@@ -11,7 +11,7 @@ from normata.records.kinds import Label
 from tests import stored, world
 from tests.records.restoring import add_archived, restore, written
 from tests.records.shapes import KINDS, WITH_SLUG
-from tests.served import Headers, Served, refused
+from tests.served import Headers, Served, refused, removal_of
 from tests.world import ALPHA, BETA, record_id
 
 
@@ -107,6 +107,6 @@ def test_a_role_is_looked_up_at_every_request(service: Served) -> None:
     assert restore(service, Label, record_id(Label, "archived"), headers).status_code == 200
     service.load({"memberships": [{"id": "member-admin", "role": "viewer"}]})
     refused(restore(service, Label, "second", headers), 403, "forbidden")
-    service.sql("DELETE FROM membership WHERE id = 'member-admin'")
+    service.sql(*removal_of("member-admin"))
     refused(restore(service, Label, "second", headers), 404, "not_found")
     assert stored.row(service.database, Label, "second")["archived_at"] is not None

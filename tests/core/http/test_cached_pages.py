@@ -16,7 +16,7 @@ from tests import world
 from tests.core.http.counting import counting
 from tests.core.http.samples import enough, families, operations, sample
 from tests.listing import LISTS
-from tests.served import Headers, Served, served
+from tests.served import Headers, Served, removal_of, served
 from tests.world import ALPHA, BETA
 
 KEPT = [operation for operation in LISTS if operation.cached]
@@ -204,7 +204,7 @@ def test_nobody_else_is_sent_what_is_kept(operation: ListOperation, service: Ser
 
     viewer = service.bearer("viewer")
     assert status(viewer) == 200
-    service.sql("DELETE FROM membership WHERE id = 'member-viewer'")
+    service.sql(*removal_of("member-viewer"))
     assert status(viewer) == 404
 
     revoked = service.token("editor")

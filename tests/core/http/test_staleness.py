@@ -17,9 +17,9 @@ from normata.core.db.database import Database
 from normata.identity.model import AccessToken
 from normata.identity.tokens import tokens
 from tests import stored, world
-from tests.databases import change, on_both, tamper
+from tests.databases import change, on_both
 from tests.listing import LISTS
-from tests.served import served
+from tests.served import removal_of, run_sql, served
 from tests.server import PLAIN, serving
 from tests.world import ALPHA, ARCHIVED
 
@@ -125,7 +125,7 @@ class Changes:
         """A viewer is a member no more, and then is one again."""
         token, path = self._new_token("viewer"), self._chance.choice(LISTS).path
         assert self._reader.get(path, token)[0] == 200
-        tamper(self._database, "DELETE FROM membership WHERE id = 'member-viewer'")
+        run_sql(self._database, *removal_of("member-viewer"))
         self.made += 1
         assert self._reader.get(path, token)[0] == 404
         self._load({"memberships": [{"id": "member-viewer", "organizationId": ALPHA, "userId": "user-viewer"}]})

@@ -22,7 +22,7 @@ from tests import stored, world
 from tests.core.http.samples import Sample, by_role, harmless_first, sample
 from tests.databases import on_both
 from tests.listing import LISTS, SEARCHED
-from tests.served import Served
+from tests.served import Served, removal_of
 from tests.world import ALPHA, BETA, record_id
 
 # What is about one's own names nothing of others', unless by an id.
@@ -212,7 +212,7 @@ def test_a_member_who_has_left_is_an_outsider_at_once(service: Served) -> None:
     headers = service.bearer("admin") | {"X-Request-Id": "the-same"}
     for listed in LISTS:
         assert sample(listed).send(service.client, headers).status_code == 200
-    service.sql("DELETE FROM membership WHERE id = 'member-admin'")
+    service.sql(*removal_of("member-admin"))
     for operation in AIMED:
         if operation.authority == "self" and operation.about in (AccessToken, Session):
             continue  # their own tokens and sessions are theirs, wherever they are members
