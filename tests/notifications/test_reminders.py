@@ -100,6 +100,21 @@ def test_when_somebody_is_told(moment: str, service: Served) -> None:
 
 
 @on_both
+def test_where_the_time_matters_the_hours_count(service: Served) -> None:
+    add(service, Incident, "breach", notificationDeadline="2026-06-15T10:00:00Z")
+    for moment, expected in (
+        ("2026-06-08T12:00", []),
+        ("2026-06-14T09:59", []),
+        ("2026-06-14T10:01", ["record.due_soon"]),
+        ("2026-06-15T05:59", ["record.due_soon"]),
+        ("2026-06-15T06:01", ["record.due_soon", "record.due_now"]),
+        ("2026-06-15T12:00", ["record.due_soon", "record.due_now"]),
+    ):
+        remind(service, f"{moment}:00.000Z")
+        assert [row["type"] for row in told(service)] == expected, moment
+
+
+@on_both
 def test_each_once_and_after_a_change_of_the_date_again(service: Served) -> None:
     add(service, Task, "task", deadline=DUE)
     days = [f"2026-06-{day:02}T12:00:00.000Z" for day in range(1, 25)]
@@ -118,7 +133,8 @@ def test_of_every_date_of_every_kind(date: Any, shared: Served) -> None:
     row_id = f"{date.kind.path} {date.column}"
     add(shared, date.kind, row_id, **{camel(date.column): DUE})
     before = stored.rows(shared.database, Notification)
-    assert remind(shared, "2026-06-09T01:00:00.000Z") == (date.kind.responsible is not None)
+    moment = "2026-06-14T23:00:00.000Z" if date.has_time else "2026-06-09T01:00:00.000Z"
+    assert remind(shared, moment) == (date.kind.responsible is not None)
     new = [row for row in stored.rows(shared.database, Notification) if row not in before]
     if date.kind.responsible is None:
         assert date.kind is Finding

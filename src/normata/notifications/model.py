@@ -87,7 +87,8 @@ class Reminder(Table):
     """A sent reminder of one of a record's dates, so that it is not sent again.
 
     ``kind`` is the path of the kind, ``what`` the column of the date and ``due_at`` the date itself: if it changes, new
-    reminders are due. ``which`` is ``soon`` for the reminder a week before, ``now`` for that of the day.
+    reminders are due. ``which`` is ``soon`` for the reminder a week before, ``now`` for that of the day; where the time
+    matters, for those 24 and 4 hours before.
     """
 
     __tablename__ = "reminder"

@@ -1,13 +1,14 @@
 """Reminders: who is responsible for a record is notified of its due date a week before, and on the day.
 
-The days are those of UTC. A sent reminder is noted in the transaction that notifies the member. If the service was
-down, it sends late reminders if they are still useful: the one before a date until its day begins, and that of the day
-until the next day ends. Older ones are not sent.
+The days are those of UTC. Where the time of a date matters, as for the notification of a breach, the reminders come 24
+and 4 hours before. A sent reminder is noted in the transaction that notifies the member. If the service was down, it
+sends late reminders if they are still useful: the one before a date until its day, or the last hours, begin, and that
+of the day until the next day ends. Older ones are not sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -17,7 +18,7 @@ from sqlalchemy import ColumnElement, CompoundSelect, Select, and_, bindparam, i
 from normata.core.changes.jobs import DueJob, JobType
 from normata.core.changes.unit_of_work import UnitOfWork, insert_of
 from normata.core.db.transaction import Transaction
-from normata.core.db.types import UtcTimestamp
+from normata.core.db.types import UtcTimestamp, format_timestamp
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import columns
 from normata.notifications.about_records import Reminded, Which
@@ -28,6 +29,7 @@ from normata.records.owners import somebody_owns
 AT_ONCE = 200  # reminders of one date field in one transaction
 _DAYS_BEFORE = 7
 _DAYS_LATE = 1  # after the date, when a late reminder is still sent
+_HOURS_BEFORE: Mapping[Which, int] = {"soon": 24, "now": 4}  # of dates whose time matters
 _WHICH: tuple[Which, ...] = ("soon", "now")
 
 
@@ -36,7 +38,7 @@ def remind(unit: UnitOfWork, organization_id: str, moment: str) -> int:
 
     There may be more where there were :data:`AT_ONCE` or more.
     """
-    parameters = {"organizations": [organization_id], **_days(moment)}
+    parameters = {"organizations": [organization_id], **_bounds(moment)}
     count = 0
     for date in all_due_dates():
         for which in _WHICH:
@@ -67,30 +69,39 @@ def _run(unit: UnitOfWork, job: DueJob) -> str | None:
 
 def _find(transaction: Transaction, organizations: Sequence[str], moment: str) -> list[str]:
     """The organizations among these in which a reminder is due."""
-    return transaction.scalars(_organizations(), {"organizations": organizations, **_days(moment)})
+    return transaction.scalars(_organizations(), {"organizations": organizations, **_bounds(moment)})
 
 
 REMINDERS = JobType("reminders", _run, writes=(insert_of(Reminder),), find=_find)
 
 
-def _days(moment: str) -> dict[str, str]:
-    """The bounds of the due dates that need a reminder: from each, and before each."""
-    today = datetime.fromisoformat(moment).replace(hour=0, minute=0, second=0, microsecond=0)
+def _bounds(moment: str) -> dict[str, str]:
+    """The bounds of the due dates that need a reminder: from each, and before each; ``timed`` where times matter."""
+    now = datetime.fromisoformat(moment)
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
 
     def day(number: int) -> str:
-        return (today + timedelta(days=number)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return format_timestamp(today + timedelta(days=number))
+
+    def hour(number: int) -> str:
+        return format_timestamp(now + timedelta(hours=number))
 
     return {
         "soon_from": day(1),
         "soon_before": day(_DAYS_BEFORE + 1),
         "now_from": day(-_DAYS_LATE),
         "now_before": day(1),
+        "timed_soon_from": hour(_HOURS_BEFORE["now"]),
+        "timed_soon_before": hour(_HOURS_BEFORE["soon"]),
+        "timed_now_from": day(-_DAYS_LATE),
+        "timed_now_before": hour(_HOURS_BEFORE["now"]),
     }
 
 
 def _is_due_for_reminder(date: DueDate, which: Which) -> ColumnElement[bool]:
     """The condition that a due date needs a reminder that has not been sent."""
     table, column = date.sql(), date.sql().c[date.column]
+    bound = f"timed_{which}" if date.has_time else which
     noted = select(_REMINDER.c.which).where(
         _REMINDER.c.organization_id == table.c.organization_id,
         _REMINDER.c.kind == literal_column(f"'{date.table.array}'"),
@@ -102,8 +113,8 @@ def _is_due_for_reminder(date: DueDate, which: Which) -> ColumnElement[bool]:
     return and_(
         date.is_open(),
         table.c.organization_id.in_(bindparam("organizations", expanding=True)),
-        column >= bindparam(f"{which}_from", type_=UtcTimestamp()),
-        column < bindparam(f"{which}_before", type_=UtcTimestamp()),
+        column >= bindparam(f"{bound}_from", type_=UtcTimestamp()),
+        column < bindparam(f"{bound}_before", type_=UtcTimestamp()),
         somebody_owns(date.table),
         ~noted.exists(),
     )

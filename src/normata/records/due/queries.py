@@ -50,6 +50,11 @@ class DueDate(NamedTuple):
         assert issubclass(self.table, Restorable)  # noqa: S101 - narrows the type
         return self.table
 
+    @property
+    def has_time(self) -> bool:
+        """Whether the time of the date matters, and not only its day."""
+        return issubclass(self.table, Restorable) and self.table.has_times
+
     def sql(self) -> SqlTable:
         """The table, for Core statements."""
         return sql_table(self.table)
