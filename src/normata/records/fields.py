@@ -12,9 +12,9 @@ from sqlalchemy import Boolean, Column, Integer, String
 
 from normata.core.db.types import Document, UtcTimestamp
 from normata.core.schema.table import Due, table_named
-from normata.core.schema.wire import columns
+from normata.core.schema.wire import columns, wire_names
 from normata.records.base import Restorable, filter_columns, is_id
-from normata.records.writing import writable
+from normata.records.writing import step_to, writable
 
 ANY = "any"  # what an opaque id may name of which nobody has declared it: a record of any kind
 
@@ -74,6 +74,14 @@ class Field:
 def fields_of(kind: type[Restorable]) -> tuple[Field, ...]:
     """The fields of a kind, in wire form, in their order."""
     return tuple(_field(kind, column) for column in columns(kind))
+
+
+def offered_values(kind: type[Restorable], field: Field, record: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The known values of an open enum that a request may give a record in wire form; a new one, if that is null."""
+    names = wire_names(kind)
+    stored = {column: record[name] for column, name in names.items()} if record else {}
+    column = next(column for column, name in names.items() if name == field.name)
+    return tuple(value for value in field.known if step_to(kind, column, value, stored) is None)
 
 
 @cache

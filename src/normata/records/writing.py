@@ -69,6 +69,18 @@ def values_by_steps(kind: type[Restorable]) -> Mapping[tuple[str, str], str]:
     }
 
 
+def step_to(kind: type[Restorable], name: str, value: Any, stored: Mapping[str, Any]) -> str | None:
+    """The step that alone gives a column this value, for a record with the ``stored`` columns; null if any request may.
+
+    What the step has done may be there still: from CLOSED, what was verified can become VERIFIED again.
+    """
+    step = values_by_steps(kind).get((name, value))
+    if step is None or stored.get(name) == value:
+        return None
+    is_done = any(stored.get(other) is not None for other, by in set_by_steps(kind).items() if by == step)
+    return None if is_done else step
+
+
 def _follow_steps(unit: UnitOfWork, rows: Sequence[PendingRow], _references: References) -> None:
     for row in rows:
         kind = row.table
@@ -93,12 +105,10 @@ def _fault_by_hand(
     for name, step in set_by_steps(kind).items():
         if after[name] != stored[name]:
             row.add_fault(name, f"is set by `POST /{kind.path}/{{id}}{step}` only", "read_only")
-    for (name, value), step in values_by_steps(kind).items():
-        if after[name] != value or stored.get(name) == value:
-            continue
-        # What the step has done is there still: from CLOSED, what was verified can become VERIFIED again.
-        if not any(stored.get(other) is not None for other, by in set_by_steps(kind).items() if by == step):
-            row.add_fault(name, f"becomes {value} by `POST /{kind.path}/{{id}}{step}` only", "read_only")
+    for name, value in values_by_steps(kind):
+        by_step = step_to(kind, name, value, stored) if after[name] == value else None
+        if by_step is not None:
+            row.add_fault(name, f"becomes {value} by `POST /{kind.path}/{{id}}{by_step}` only", "read_only")
 
 
 @cache

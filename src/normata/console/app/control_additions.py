@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -22,13 +23,13 @@ from normata.console.filters import zone_name
 from normata.errors import NotFound
 from normata.frameworks.model import Control
 from normata.records.assurance import Evidence, Risk
-from normata.records.fields import Field
+from normata.records.fields import Field, offered_values
 from normata.records.kinds import Finding, Policy, Task
 
 _CHOSEN: tuple[Kind, ...] = (Evidence, Policy, Risk)  # of which there may be one already
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     Evidence.path: ("name", "description", "url", "validUntil", "ownerId"),
-    Policy.path: ("title", "status", "approverId", "nextReviewAt"),
+    Policy.path: ("title", "approverId", "nextReviewAt"),
     Risk.path: ("name", "description", "ownerId", "inherentProbability", "inherentImpact"),
 }
 
@@ -174,6 +175,7 @@ async def _page(
         takes_files=kind is Evidence,
         started=started,
         label=label,
+        offered=partial(offered_values, kind, record=None),
         refusal=refusal,
         faults=faults,
         return_to=(form or page_request.query).get("return_to", ""),

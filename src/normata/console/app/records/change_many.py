@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -20,7 +21,7 @@ from normata.console.app.records.undo import joined, split, without_selection
 from normata.console.filters import zone_name
 from normata.console.texts import text
 from normata.core.http.problems import InvalidRequest
-from normata.records.fields import Field
+from normata.records.fields import Field, offered_values
 
 _RECORD = re.compile(r"records/(\d+)(?:/(.+))?")  # where a fault of a record is
 _VALUES = "values/"
@@ -132,6 +133,7 @@ async def _form_page(
         opens_rest=bool((ticked | {name for name, words in find.items() if words}) - first),
         ticked=ticked,
         label=label,
+        offered=partial(offered_values, kind, record=None),
         choices=await choices_of(page_request, references, chosen, find),
         zone=form.get("zone") or zone_name(),
         refusal=refusal,

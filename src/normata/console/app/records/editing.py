@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -27,7 +28,7 @@ from normata.console.app.records.layout import form_layout
 from normata.console.app.records.references import choices_of
 from normata.console.filters import zone_name
 from normata.console.texts import text
-from normata.records.fields import Field
+from normata.records.fields import Field, offered_values
 from normata.records.writing import MAX_DOCUMENT_BYTES
 
 # URL encoding takes up to three bytes for one.
@@ -139,6 +140,7 @@ async def _page(
         opens_rest=any(field.name in to_be_seen for field in layout.rest),
         opens_seldom=any(field.name in to_be_seen or field.name in named for field in layout.seldom),
         label=label,
+        offered=partial(offered_values, kind, record=record),
         started=started,
         choices=await choices_of(page_request, references, chosen, find),
         refusal=refusal,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
@@ -24,7 +25,7 @@ from normata.console.filters import words
 from normata.console.texts import text
 from normata.core.db.types import now
 from normata.records.archive.queries import KINDS
-from normata.records.fields import Field, fields_of
+from normata.records.fields import Field, fields_of, offered_values
 
 _ORDER = ("archived", "search", "sortColumn", "sortDirection", "page", "cursor", "limit")
 _NO_STATE = ("page", "cursor", "limit")  # what a view does not have
@@ -147,6 +148,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         assigned=responsible_of(kind) if responsible else None,
         today=now(),
         label=label,
+        offered=partial(offered_values, kind, record=opened),
         sort_link=lambda **changed: page_request.link(**{"group": None, **changed}),
         here_with=lambda **changed: page_request.here_with(**{"open": None, **changed}),
         can_edit=page_request.may("editor"),
