@@ -1,6 +1,8 @@
-"""The button with which somebody verifies a finding, and the setting that it takes somebody else."""
+"""The button with which somebody verifies a finding, and the settings that steps take somebody else."""
 
 from __future__ import annotations
+
+import pytest
 
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
@@ -25,10 +27,11 @@ def test_an_editor_verifies_a_finding_on_its_page(people: People) -> None:
     assert "It is VERIFIED" in text_of(refused)
 
 
-def test_an_admin_has_somebody_else_verify(people: People) -> None:
+@pytest.mark.parametrize("box", ["verifiesFindings", "allowsSelfApproval"])
+def test_an_admin_chooses_whether_somebody_else_is_needed(box: str, people: People) -> None:
     settings = f"{ALPHA}settings/"
     form = next(form for form in Parsed(people["admin"].get(settings)).forms if "scope" in form.fields)
-    made = send(people["admin"], form, step="change", mail="DAILY", verifiesFindings="true")
+    made = send(people["admin"], form, step="change", mail="DAILY", **{box: "true"})
     assert made.status_code == 303, text_of(made)
     again = next(form for form in Parsed(people["admin"].get(settings)).forms if "scope" in form.fields)
-    assert again.fields["verifiesFindings"] == "true"
+    assert {one for one in ("verifiesFindings", "allowsSelfApproval") if again.fields.get(one) == "true"} == {box}

@@ -56,6 +56,9 @@ ORGANIZATION_MAIL = (
     "When notifications are mailed to members who have not chosen: `IMMEDIATELY`, each by itself; `DAILY`, the unread"
     " ones in the morning; or `OFF`."
 )
+ALLOWS_SELF_APPROVAL = (
+    "Whether the approver of a policy may approve a text that they submitted or edited last themselves; usually not."
+)
 VERIFIES_FINDINGS = (
     "Whether a finding is closed only once somebody else has verified it: neither an owner nor who has resolved it."
 )
@@ -67,6 +70,7 @@ class OwnOrganizationDetails(OwnOrganization):
     scope: str | None = Field(description=SCOPE)
     mail: MailChoice = Field(description=ORGANIZATION_MAIL)
     keep_replaced_files_days: Days | None = Field(description=KEEP_REPLACED_FILES)
+    allows_self_approval: bool = Field(description=ALLOWS_SELF_APPROVAL)
     verifies_findings: bool = Field(description=VERIFIES_FINDINGS)
 
 
@@ -144,6 +148,7 @@ def one_own(transaction: Transaction, caller: Caller, organization_id: str) -> d
     settings = {
         "mail": found.mail,
         "keepReplacedFilesDays": found.keep_replaced_files_days,
+        "allowsSelfApproval": found.allows_self_approval,
         "verifiesFindings": found.verifies_findings,
     }
     return as_wire(found) | {"scope": found.scope} | settings
@@ -181,7 +186,8 @@ _OWN = (
     )
 )
 _OWN_IN_DETAIL = _OWN.add_columns(
-    *(_ORGANIZATION.c[name] for name in ("scope", "mail", "keep_replaced_files_days", "verifies_findings"))
+    *(_ORGANIZATION.c[name] for name in ("scope", "mail", "keep_replaced_files_days")),
+    *(_ORGANIZATION.c[name] for name in ("allows_self_approval", "verifies_findings")),
 )
 _ORDER = [_ORGANIZATION.c.name, _ORGANIZATION.c.id]
 _USER_ROW = select(

@@ -40,11 +40,6 @@ _RISK_LEVELS = (
 )
 
 
-_SELF_APPROVAL = (
-    "Whether the approver of a policy may approve a text that they submitted or edited last themselves; usually not."
-)
-
-
 class Organization(Wire):
     """An organization."""
 
@@ -57,7 +52,7 @@ class Organization(Wire):
     risk_levels: RiskLevels | None = Field(description=_RISK_LEVELS)
     mail: MailChoice = Field(description=whoami.ORGANIZATION_MAIL)
     keep_replaced_files_days: Days | None = Field(description=whoami.KEEP_REPLACED_FILES)
-    allows_self_approval: bool = Field(description=_SELF_APPROVAL)
+    allows_self_approval: bool = Field(description=whoami.ALLOWS_SELF_APPROVAL)
     verifies_findings: bool = Field(description=whoami.VERIFIES_FINDINGS)
 
 
@@ -90,7 +85,7 @@ class OrganizationPatch(Input):
     risk_levels: Annotated[RiskLevels | None, Field(description=_RISK_LEVELS)] = None
     mail: Annotated[MailChoice | None, Field(description=whoami.ORGANIZATION_MAIL)] = None
     keep_replaced_files_days: Annotated[Days | None, Field(description=whoami.KEEP_REPLACED_FILES)] = None
-    allows_self_approval: Annotated[bool | None, Field(description=_SELF_APPROVAL)] = None
+    allows_self_approval: Annotated[bool | None, Field(description=whoami.ALLOWS_SELF_APPROVAL)] = None
     verifies_findings: Annotated[bool | None, Field(description=whoami.VERIFIES_FINDINGS)] = None
 
 
@@ -250,7 +245,8 @@ organization by it.""",
         summary="Change an organization",
         description="""\
 Changes the name of an organization, its scope, the levels of its risk matrix, what becomes of stale assessments,
-whether findings are verified before they are closed, or when notifications are mailed to members who have not chosen.
+whether findings are verified before they are closed, whether approvers may approve what they have written themselves,
+or when notifications are mailed to members who have not chosen.
 Its slug stays, since addresses have it. All members see the new name with their next request. A change of
 `staleAssessments` is followed by a job within a minute: with `LAPSE` the assessments whose `reviewBy` has passed lapse,
 and with `FLAG` those that have lapsed count again. A statement of applicability has the `scope` in its head; null

@@ -26,7 +26,7 @@ async def change(page_request: OrganizationRequest) -> Response:
     step = form.get("step")
     if step == "change":
         entered: dict[str, Any] = {name: form.get(name) for name in ("name", "scope", "mail", "keepReplacedFilesDays")}
-        entered["verifiesFindings"] = form.has("verifiesFindings")
+        entered |= {name: form.has(name) for name in ("verifiesFindings", "allowsSelfApproval")}
         days = entered["keepReplacedFilesDays"].strip()
         body = entered | {"keepReplacedFilesDays": int(days) if days.isdecimal() else days or None}
         outcome = await page_request.change("changeOrganization", row_id=organization_id, body=body)
