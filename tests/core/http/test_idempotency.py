@@ -19,7 +19,7 @@ from normata.core.db.types import format_timestamp
 from normata.core.http import change_endpoint as changing
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.core.schema.table import sql_table
-from normata.records.kinds import Label, Task
+from normata.records.kinds import Asset, Label, Task
 from tests import stored, world
 from tests.cells import all_cells
 from tests.core.http import documented
@@ -32,6 +32,7 @@ from tests.world import ALPHA, BETA, record_id
 KEY = {"Idempotency-Key": '"5f0c7d9e"'}
 TASK = f"/tasks/{record_id(Task, 'archived')}/restore/"
 LABEL = f"/labels/{record_id(Label, 'archived')}/restore/"
+ASSET = f"/assets/{record_id(Asset, 'archived')}/restore/"
 DAY = 24 * 60 * 60
 
 
@@ -250,7 +251,7 @@ def test_without_a_key_nothing_is_asked_for_it(service: Served, monkeypatch: pyt
         assert service.client.post(TASK, headers=headers).status_code == 200
     assert "idempotency_key" not in asked.tables
     with counting(service.app.services.database, monkeypatch) as keyed:
-        assert service.client.post(LABEL, headers=headers | KEY).status_code == 200
+        assert service.client.post(ASSET, headers=headers | KEY).status_code == 200
     assert len(keyed.statements) == len(asked.statements) + 2
 
 
