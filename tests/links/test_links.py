@@ -87,6 +87,8 @@ def test_a_link_is_seen_from_both_ends_with_names_and_statuses(service: Served, 
     to = made.json()["to"]
     assert (to["identifier"], to["status"], to["isLive"]) == ("A.1", _effective(ask), True)
     assert of(ask, POLICY, relation="OWNS") == []
+    several = {"kind": "policies", "id": [POLICY["id"], "policies-archived-org-alpha"]}
+    assert ask("GET", **several).json()["items"] == [made.json()]
 
     # It is an event of both, and so is its end.
     assert ask("DELETE", f"/links/{made.json()['id']}/").json() is None

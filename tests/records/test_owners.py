@@ -65,6 +65,28 @@ def test_nobody_is_responsible_by_another_relation_or_a_removed_link(service: Se
     assert due(service, row_id, "viewer", mine="true") == due(service, row_id, "admin", mine="true") == []
 
 
+@on_both
+@pytest.mark.parametrize("kind", LINKED)
+def test_a_list_has_what_a_member_owns(kind: type[Restorable], service: Served) -> None:
+    title = kind.title_column()
+    first, second = (owned(service, VIEWER, kind=kind, **{title: name}) for name in ("First one", "Second one"))
+    both = owned(service, VIEWER, ADMIN, kind=kind, **{title: "Third one"})
+    other = owned(service, EDITOR, kind=kind)
+    removed = owned(service, VIEWER, kind=kind)
+    [link] = stored.rows(service.database, Link, to_id=removed)
+    assert service.client.delete(f"/links/{link['id']}/", headers=service.bearer("editor")).is_success
+    listing = service.listing(f"/{kind.path}/")
+    assert listing.ids(ownerId=VIEWER) == [both, second, first]
+    assert listing.ids(ownerId=VIEWER, sortColumn=title, sortDirection="desc") == [both, second, first]
+    assert listing.ids(ownerId=VIEWER, search="second") == [second]
+    assert listing.ids(ownerId=[ADMIN, "nobody"]) == [both]
+    assert {first, second, both, other} <= set(listing.ids(ownerId=[VIEWER, EDITOR]))
+    assert service.client.post(f"/{kind.path}/{both}/archive/", headers=service.bearer("editor")).is_success
+    assert listing.ids(ownerId=VIEWER) == [second, first]
+    assert listing.ids(ownerId=VIEWER, archived="include") == [both, second, first]
+    assert [fault for fault, _ in listing.faults(ownerId=["x"] * 101)] == ["ownerId"]
+
+
 @pytest.mark.parametrize("kind", LINKED)
 def test_owners_are_told_what_others_do(kind: type[Restorable], service: Served) -> None:
     row_id, editor = owned(service, VIEWER, EDITOR, kind=kind), service.bearer("editor")

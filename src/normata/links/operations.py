@@ -168,9 +168,9 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Links",
         summary="List links",
         description="""\
-The links of the organization, newest first; with `kind` and `id` those from and to one record, control or member, by
-relation. Each end has its name, its status, and whether it is live: links of an archived record stay, and are complete
-again when it is restored.""",
+The links of the organization, newest first; with `kind` and `id` those from and to one record, control or member, or
+several of a kind, by relation. Each end has its name, its status, and whether it is live: links of an archived record
+stay, and are complete again when it is restored.""",
         query=LinkQuery,
         build=lambda transaction, request: list_links(transaction, request.query),
         answer=LinkPage,

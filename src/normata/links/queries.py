@@ -25,6 +25,7 @@ from sqlalchemy import (
     type_coerce,
     union_all,
 )
+from typing_extensions import override
 
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.descriptions import known_values
@@ -39,6 +40,7 @@ from normata.links.model import RELATIONS, End, Link, ends_of
 from normata.links.relations import CONTROLS, MEMBERS, LinkedKind
 from normata.records.archive.queries import KINDS
 
+_Ids = Annotated[list[Identifier], Field(max_length=100)]
 Relation = Annotated[
     Token,
     Field(
@@ -81,13 +83,23 @@ class LinkQuery(PageQuery):
     """The query of the list of links."""
 
     kind: Annotated[LinkedKind | None, Field(description="Only links of what has this kind and `id`.")] = None
-    id: Annotated[Identifier | None, Field(description="Only links from or to what has this id, of this `kind`.")] = (
-        None
-    )
+    id: Annotated[
+        _Ids | None,
+        Field(
+            description="Only links from or to what has this id, or one of these where it is repeated, of this `kind`."
+        ),
+    ] = None
     relation: Annotated[Token | None, Field(description="Only links with this relation, such as `IMPLEMENTS`.")] = None
 
+    @classmethod
+    @override
+    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """The query, with all values of a repeated ``id``."""
+        ids = [value for name, value in pairs if name == "id"]
+        return cls.model_validate({**dict(pairs), **({"id": ids} if ids else {})})
+
     @model_validator(mode="after")
-    def _names_one_thing(self) -> Self:
+    def _names_one_kind(self) -> Self:
         if (self.kind is None) != (self.id is None):
             raise ValueError("must have both kind and id, or neither")
         return self
@@ -96,12 +108,12 @@ class LinkQuery(PageQuery):
 def list_links(transaction: Transaction, query: LinkQuery) -> dict[str, Any]:
     """A page of an organization's live links, in two statements, and one more to count them.
 
-    Those of one thing come by relation, the oldest first; all of them come with the newest first.
+    Those of some things come by relation, the oldest first; all of them come with the newest first.
     """
     order: Sequence[Any]
     if query.kind is not None and query.id is not None:
         # By their ids alone: SQLite without statistics reads all of an organization's links rather than both indexes.
-        statement = _LIVE.where(_LINK.id.in_(ids_of_links(query.organization_id, query.kind, query.id)))
+        statement = _LIVE.where(_LINK.id.in_(ids_of_links(query.organization_id, query.kind, *query.id)))
         order = [_LINK.relation.asc(), _LINK.created_at.asc(), _LINK.id.asc()]
     else:
         statement = _LIVE.where(_LINK.organization_id == query.organization_id)
@@ -130,12 +142,12 @@ def links_by_id(transaction: Transaction, organization_id: str, ids: Collection[
     return {link["id"]: link for link in _as_wire(transaction, organization_id, rows)}
 
 
-def ids_of_links(organization_id: str, kind: str, row_id: str) -> CompoundSelect[Any]:
-    """The ids of the links that lead from or to something, also of those that were removed."""
+def ids_of_links(organization_id: str, kind: str, *row_ids: str) -> CompoundSelect[Any]:
+    """The ids of the links that lead from or to some things of a kind, also of those that were removed."""
     own = select(_LINK.id).where(_LINK.organization_id == organization_id)
     return union_all(
-        own.where(_LINK.from_id == row_id, _LINK.from_kind == kind),
-        own.where(_LINK.to_id == row_id, _LINK.to_kind == kind),
+        own.where(_LINK.from_id.in_(row_ids), _LINK.from_kind == kind),
+        own.where(_LINK.to_id.in_(row_ids), _LINK.to_kind == kind),
     )
 
 

@@ -48,7 +48,9 @@ from normata.core.schema.text import fold
 from normata.core.schema.wire import as_wire, columns, wire_names
 from normata.errors import NotFound
 from normata.records.base import NEVER, Restorable, filter_columns, has_order, is_listed
+from normata.records.owners import has_linked_owners, is_owned_by
 
+OWNER = "owner_id"  # the filter by owners who have links
 _MAX_VALUES = 100  # of one filter
 _NEVER: ColumnElement[str] = literal_column(NEVER)
 _MOST_VALUES = 100  # that are looked up one by one; of more, all records are sorted
@@ -58,12 +60,18 @@ _FEW = 2_000  # records; skipping, or collecting and sorting so many takes littl
 _BRANCHES = 8
 
 _Since = Annotated[str, AfterValidator(parse_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
+_Members = Annotated[list[Identifier], Field(max_length=_MAX_VALUES)]
+_OWNERS = (
+    "Only records that this member, or one of these where it is repeated, owns by a link (`OWNS`). The value is the id"
+    " of a membership."
+)
 
 
 class RecordQuery(PageQuery):
     """The query of the list of a kind, besides what follows from its columns."""
 
-    filters: ClassVar[tuple[str, ...]] = ()  # the names of the fields that may be repeated
+    filters: ClassVar[tuple[str, ...]] = ()  # the columns with a filter, which may be repeated
+    has_owners: ClassVar[bool] = False  # whether there is a filter by owners, who have links
 
     archived: Annotated[
         Literal["exclude", "only", "include"],
@@ -78,7 +86,7 @@ class RecordQuery(PageQuery):
     @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
         """The query, with all values of repeated filters."""
-        names = {to_camel(name) for name in cls.filters}
+        names = {to_camel(name) for name in (*cls.filters, *([OWNER] if cls.has_owners else []))}
         repeated: defaultdict[str, list[str]] = defaultdict(list)
         for name, value in pairs:
             if name in names:
@@ -104,8 +112,12 @@ def record_query(kind: type[Restorable]) -> type[RecordQuery]:
     filtered = filter_columns(kind)
     for column in filtered:
         fields[column.name] = (_filter(column), None)
+    if has_linked_owners(kind):
+        described = Field(description=_OWNERS)
+        fields[OWNER] = (Annotated[_Members | None, described], None)
     model = create_model(f"{kind.__name__}Query", __base__=RecordQuery, **fields)
     model.filters = tuple(column.name for column in filtered)
+    model.has_owners = has_linked_owners(kind)
     return model
 
 
@@ -134,10 +146,13 @@ def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -
     table = kind.__tablename__
     hits = transaction.hits(fold(query.search or "").split(), query.organization_id, [table])
     is_common = table in hits.common
-    if table in hits.few:
-        records = _records(kind, query).where(among_few(kind.sql().c.id, table))
+    if table in hits.few or _owners(query):
+        records = _records(kind, query)
+        if table in hits.few:
+            records = records.where(among_few(kind.sql().c.id, table))
         # No order of an index, so that the database starts from the few ids.
-        found = fetch_page(transaction, records, _order(kind, query, by_index=False), query, hits.parameters())
+        order, parameters = _order(kind, query, by_index=False), {"organization": query.organization_id}
+        found = fetch_page(transaction, records, order, query, {**hits.parameters(), **parameters})
     elif _is_scattered(query):
         found = _scattered(transaction, kind, query, is_common=is_common)
     else:
@@ -269,6 +284,8 @@ def _conditions(
         if values and name != without:
             # With `=`, an index has the rows of one value in the order of the list.
             conditions.append(table[name] == values[0] if len(set(values)) == 1 else table[name].in_(values))
+    if _owners(query):
+        conditions.append(is_owned_by(kind, [literal(member) for member in _owners(query)]))
     if query.sort_column == "updatedAt":  # it always holds, and opens SQLite's index of this order
         conditions.append(table.updated_at != _NEVER)
     since = _since(query)
@@ -287,6 +304,11 @@ def _conditions(
 def _since(query: Any) -> str | None:
     """The condition that a record was changed at a time or later; risk reviews do not have it."""
     return getattr(query, "updated_since", None)
+
+
+def _owners(query: Any) -> list[str]:
+    """The members one of whom must own the records by a link."""
+    return sorted(set(getattr(query, OWNER, None) or ()))
 
 
 def _repeated(query: Any) -> dict[str, set[Any]]:
