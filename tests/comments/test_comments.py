@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from httpx2 import Response
 from normata.comments.model import Comment
 from normata.identity.tokens import tokens
 from normata.links.model import OWNS
+from normata.notifications.about_comments import mentioned_names
 from normata.notifications.model import Notification
 from normata.records.kinds import Finding, Task
 from normata.wiring import changes_of
@@ -129,6 +131,24 @@ def test_who_is_mentioned_is_notified_once(service: Served) -> None:
     found = [(row["user_id"], row["type"]) for row in stored.rows(service.database, Notification)]
     assert found.count(("user-viewer", "comment.mentioned")) == 1
     assert ("user-admin", "comment.mentioned") in found
+
+
+class _Names(set[str]):
+    """Names that count how often one went through all of them."""
+
+    passes = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.passes += 1
+        return super().__iter__()
+
+
+def test_many_mentions_are_not_compared_with_all_names() -> None:
+    """A text of 10,000 signs in an organization of 10,000 people would keep others from writing for a minute."""
+    names = _Names({"dana", "dana demo", "dana@demo.example", "x", "demo"})
+    text = "@x-@xy " * 1000 + "@Dana Demo, a@demo"
+    assert mentioned_names(text, names) == {"x", "dana", "dana demo"}
+    assert names.passes == 1
 
 
 def test_a_service_account_does_not_comment(service: Served) -> None:

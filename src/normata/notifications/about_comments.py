@@ -7,7 +7,8 @@ commented on it. A mention is ``@`` and the name or the address of a member, in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -67,20 +68,31 @@ def _message(about: End, end: Mapping[str, Any], key: str, member: str, actor: A
 
 def _mentioned(transaction: Transaction, row: Mapping[str, Any], text: str) -> set[str]:
     """The members whose names or addresses follow the sign of a mention."""
-    after = [text[found.end() :][:_LONGEST].casefold() for found in _MENTION.finditer(text)]
-    if not after:
+    if _MENTION.search(text) is None:
         return set()
-    return {
-        member.id
-        for member in transaction.rows(_PEOPLE, {"organization": row["organization_id"]})
-        if any(_begins(words, called) for words in after for called in (member.name, member.email))
-    }
+    members: defaultdict[str, set[str]] = defaultdict(set)
+    for member in transaction.rows(_PEOPLE, {"organization": row["organization_id"]}):
+        for called in (member.name, member.email):
+            members[called.casefold()].add(member.id)
+    members.pop("", None)
+    return {one for name in mentioned_names(text, members) for one in members[name]}
 
 
-def _begins(words: str, called: str) -> bool:
-    """Whether words begin with a name, and not only with a part of a longer word."""
-    name = called.casefold()
-    return bool(name) and words.startswith(name) and not words[len(name) : len(name) + 1].isalnum()
+def mentioned_names(text: str, names: Collection[str]) -> set[str]:
+    """Those of the names, in folded case, that follow the sign of a mention, and not only as a part of a longer word.
+
+    A text may have thousands of mentions, and an organization thousands of names. So none is compared with all others:
+    what follows a sign is looked up in each length that a name has.
+    """
+    lengths = sorted({len(name) for name in names})
+    found: set[str] = set()
+    for words in {text[sign.end() :][:_LONGEST].casefold() for sign in _MENTION.finditer(text)}:
+        for length in lengths:
+            if length > len(words):
+                break
+            if words[:length] in names and not words[length : length + 1].isalnum():
+                found.add(words[:length])
+    return found
 
 
 def _followers(transaction: Transaction, row: Mapping[str, Any]) -> set[str]:
