@@ -82,6 +82,29 @@ def test_the_daily_message_comes_in_the_morning_with_what_is_unread(post: Post) 
     assert len({message["Message-ID"] for message in post.inbox.messages}) == 2
 
 
+@on_both
+def test_who_ends_mail_gets_no_message_that_was_planned_before(post: Post) -> None:
+    """By the link in an earlier mail, for one type, or by the organization for all who have not chosen."""
+    post.notify("Task")
+    post.run()
+    link = post.inbox.messages[0]["List-Unsubscribe"].strip("<>").removeprefix(SITE)
+    post.choose("DAILY")
+    post.notify("By the link")
+    assert post.run() == []
+    host = {"Host": SITE.removeprefix("https://")}
+    ended = post.service.client.post(link, data={"List-Unsubscribe": "One-Click"}, headers=host)
+    assert ended.status_code == 200, ended.text
+    assert post.run(after=DAY) == []
+    for mail, by_type, default in (("DAILY", {"record.assigned": "OFF"}, "DAILY"), (None, None, "OFF")):
+        post.choose("DAILY")
+        post.notify("By a choice")
+        assert post.run() == []
+        post.choose(mail, by_type)
+        write(post, Organization, ALPHA, mail=default)
+        assert post.run(after=DAY) == []
+    assert post.outcomes() == ["SENT", "LEFT_OUT", "LEFT_OUT", "LEFT_OUT"]
+
+
 @pytest.mark.parametrize(
     ("moment", "zone", "morning"),
     [

@@ -64,7 +64,7 @@ def plan(transaction: Transaction, organization_id: str, moment: str) -> int:
     planned: list[dict[str, Any]] = []
     immediate: defaultdict[str, list[str]] = defaultdict(list)
     for row in rows:
-        choice = (row.mail_by_type or {}).get(row.type, row.mail or row.default_choice)
+        choice = _choice(row)
         if row.type is None or row.read_at is not None or choice == "OFF":
             over.append({"row": row.id, "moment": moment, "new_outcome": "LEFT_OUT"})
         elif choice == "IMMEDIATELY":
@@ -81,6 +81,12 @@ def plan(transaction: Transaction, organization_id: str, moment: str) -> int:
     if planned:
         transaction.execute_many(_PLAN, planned)
     return len(rows)
+
+
+def _choice(row: Any) -> str:
+    """When the user of a notification wants it mailed, as they or the organization have chosen by now."""
+    found: str = (row.mail_by_type or {}).get(row.type, row.mail or row.default_choice)
+    return found
 
 
 def next_morning(moment: str, time_zone: str | None) -> str:
@@ -105,14 +111,18 @@ def _daily(organization_id: str, user_id: str, morning: str, moment: str) -> str
 
 
 def claim(transaction: Transaction, organization_id: str, moment: str) -> Claimed | None:
-    """Claim the next due message; null if there is none. What nobody can or need read any more is left out."""
+    """Claim the next due message; null if there is none.
+
+    What nobody can or need read any more is left out, and what its user has chosen to get no mail about since then.
+    """
     key = {"organization": organization_id, "moment": moment}
     message = transaction.scalar(_NEXT, key)
     if message is None:
         return None
     until = _after(moment, CLAIMED_FOR)
     rows = transaction.rows(_CLAIM, {**key, "of_message": message, "until": until})
-    found = transaction.rows(_CONTENT, {**key, "of_message": message, "until": until})
+    content = transaction.rows(_CONTENT, {**key, "of_message": message, "until": until})
+    found = [row for row in content if _choice(row) != "OFF"]
     wanted = {row.id for row in found}
     over = [row.id for row in rows if row.id not in wanted]
     if over:
@@ -194,8 +204,9 @@ _NEXT = (
 _CONTENT = (
     select(
         *_NOTIFICATION.c,
-        *(_USER.c[name] for name in ("email", "time_zone")),
+        *(_USER.c[name] for name in ("email", "mail", "mail_by_type", "time_zone")),
         _USER.c.name.label("user_name"),
+        _ORGANIZATION.c.mail.label("default_choice"),
         _ORGANIZATION.c.name.label("organization_name"),
         _ORGANIZATION.c.slug.label("organization_slug"),
     )
