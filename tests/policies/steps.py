@@ -6,7 +6,9 @@ from typing import Any
 
 from httpx2 import Response
 
+from normata.identity.tokens import tokens
 from normata.records.kinds import Policy
+from normata.wiring import changes_of
 from tests import stored
 from tests.records.living import change, make, read
 from tests.served import Headers, Served
@@ -28,6 +30,14 @@ class Policies:
         if user not in self._headers:
             self._headers[user] = self.service.bearer(user)
         return self._headers[user]
+
+    def hire(self, name: str) -> None:
+        """Give the service account of the world the role of an editor, and a token, under a name."""
+        self.service.sql(f"UPDATE membership SET role = 'editor' WHERE id = 'member-robot-{ALPHA}'")
+        token = changes_of(self.service.database).make_now(
+            lambda unit: tokens.create(unit, email=f"robot-{ALPHA}", scope="write", lifetime=None)
+        )
+        self._headers[name] = {"Authorization": f"Bearer {token}"}
 
     def make(self, user: str = "admin", **values: Any) -> str:
         """A new draft, which a viewer is to approve; its id."""

@@ -158,6 +158,23 @@ def test_who_approves(policies: Policies) -> None:
     assert policies.done("approve", own, "admin", version=1)["status"] == "APPROVED"
 
 
+def test_nobody_approves_their_own_work_behind_a_service_account(policies: Policies) -> None:
+    """An admin may make one, and have it write and submit what they have written themselves."""
+    policies.hire("robot")
+    policy = policies.make("admin", approverId="member-admin")
+    assert policies.change(policy, "robot", content=f"{TEXT} ").status_code == 200
+    policies.done("submit", policy, "robot")
+    assert "last edited" in refused(policies.step("approve", policy, "admin", version=1), 403, "forbidden")["detail"]
+    policies.done("withdraw", policy)
+    assert policies.change(policy, content=TEXT).status_code == 200
+    policies.done("submit", policy, "robot")
+    policies.done("approve", policy, "admin", version=2)
+    for user in ("admin", "robot"):
+        assert policies.draft(policy, "PUT", user, content=f"By {user}").status_code == 200
+    policies.done("submit", policy, "robot")
+    refused(policies.step("approve", policy, "admin", version=3), 403, "forbidden")
+
+
 @pytest.mark.parametrize("approver", [None, "member-auditor", f"member-robot-{ALPHA}"])
 def test_without_somebody_who_can_approve_nothing_is_submitted(approver: str | None, policies: Policies) -> None:
     policies.service.load({"policies": [{"id": "p", "organizationId": ALPHA, "title": "P", "approverId": approver}]})

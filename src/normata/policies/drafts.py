@@ -49,7 +49,9 @@ def write_draft(
     found = found_policy(unit, policy_id)
     draft = _draft(found)
     require_current(None if draft is None else _as_draft(draft, text_of(unit, draft)))
-    values = {"content": content, "edited_by_id": own_membership(unit, found.policy.organization_id)}
+    # What a service account writes does not make the last person who wrote it somebody else.
+    editor = own_membership(unit, found.policy.organization_id) or getattr(draft, "edited_by_id", None)
+    values = {"content": content, "edited_by_id": editor}
     version = (
         add_version(unit, found.policy, **values)
         if draft is None

@@ -225,11 +225,13 @@ def _allows_self_approval(unit: UnitOfWork, policy: Any) -> bool:
 
 
 def _last_editor(unit: UnitOfWork, policy: Any) -> str | None:
-    """The membership of who last changed the text of a policy before its first approval; null if nobody known did."""
+    """The membership of the last person who changed the text of a policy before its first approval; null if unknown.
+
+    A service account is nobody else than who uses it, so what it has written since does not count.
+    """
     events = unit.stream(_EVENTS, {"organization": policy.organization_id, "policy": policy.id})
-    user = next((one.user_id for one in events if one.body and "content" in (values_of(one.body)["after"] or {})), None)
-    member: str | None = unit.scalar(_MEMBER_OF, {"organization": policy.organization_id, "user": user})
-    return member
+    found = (one for one in events if one.body and "content" in (values_of(one.body)["after"] or {}))
+    return next((one.member_id for one in found), None)
 
 
 _MEMBER, _USER, _ORGANIZATION, _EVENT = (sql_table(one) for one in (Membership, User, Organization, AuditEvent))
@@ -243,13 +245,16 @@ _APPROVER = (
     )
 )
 _NAME = select(_USER.c.name).join(_MEMBER, _MEMBER.c.user_id == _USER.c.id).where(_MEMBER.c.id == bindparam("member"))
-_MEMBER_OF = select(_MEMBER.c.id).where(
-    _MEMBER.c.organization_id == bindparam("organization"), _MEMBER.c.user_id == bindparam("user")
-)
 _ALLOWS = select(_ORGANIZATION.c.allows_self_approval).where(_ORGANIZATION.c.id == bindparam("organization"))
 _EVENTS = (
-    select(_EVENT.c.user_id, _EVENT.c.body)
+    select(_EVENT.c.body, _MEMBER.c.id.label("member_id"))
+    .outerjoin(
+        _MEMBER,
+        (_MEMBER.c.organization_id == _EVENT.c.organization_id) & (_MEMBER.c.user_id == _EVENT.c.user_id),
+    )
+    .outerjoin(_USER, _USER.c.id == _EVENT.c.user_id)
     .where(
+        _USER.c.organization_id.is_(None),
         _EVENT.c.organization_id == bindparam("organization"),
         _EVENT.c.entity_type == Policy.__name__,
         _EVENT.c.entity_id == bindparam("policy"),
