@@ -27,6 +27,7 @@ from normata.console.app.records.kinds import (
     title_of,
 )
 from normata.console.app.records.layout import by_sort, is_seldom
+from normata.console.app.records.linked_owners import ownership_of
 from normata.console.app.records.notice import notice_of
 from normata.console.app.records.panel import marks_of_state
 from normata.console.app.records.record_pictures import picture_of
@@ -114,6 +115,7 @@ async def show_one(
         title=record[title_of(kind).name],
         marks=marks_of_state(record, filled),
         whose=next((field for field in filled if field.is_responsible), None),
+        ownership=await ownership_of(page_request, kind, record, links, to_choose=True),
         picture=picture_of(kind, record),
         notice=notice_of(record, now()) if kind is Incident else None,
         has_texts=any(field.sort in _LONG for field in fields),

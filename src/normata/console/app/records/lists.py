@@ -14,6 +14,7 @@ from normata.console.app.people import PEOPLE
 from normata.console.app.records.change_many import responsible_of
 from normata.console.app.records.kinds import Kind, KindNames, getting, kind_names, kind_of, label, listing, title_of
 from normata.console.app.records.layout import by_sort, is_seldom
+from normata.console.app.records.linked_owners import listed_fields, owner_field, owners_of_page
 from normata.console.app.records.panel import Panel, panel_of
 from normata.console.app.records.references import Choice, choices_of, names_of
 from normata.console.app.records.risk_details import resting_on_gaps
@@ -84,7 +85,7 @@ async def show_kinds(page_request: OrganizationRequest) -> Response:
 async def show_list(page_request: OrganizationRequest) -> Response:
     """The records of a kind: with views, filters, an order and pages; beside them the one that is open."""
     kind = kind_of(page_request)
-    filters = [field for field in fields_of(kind) if field.is_filter]
+    filters = [field for field in listed_fields(kind) if field.is_filter]
     sent = page_request.request.query_params
     wanted = {name: sent.getlist(name) for name in (*(field.name for field in filters), *_ORDER)}
     group = next((field for field in _groupings(kind) if field.name == sent.get("group")), None)
@@ -115,6 +116,8 @@ async def show_list(page_request: OrganizationRequest) -> Response:
     order += [(PARAMETER, view.opened["id"])] if view.opened else []
     choices = await choices_of(page_request, references, chosen, find)
     panel = await panel_of(page_request, kind, opened, found["items"]) if opened else None
+    shows_owners = owner_field(kind) in [column.field for column in columns]
+    owned, owners = await owners_of_page(page_request, kind, found["items"] if shows_owners else ())
     return page_request.page(
         "app/record_list.html",
         kind=kind_names(kind),
@@ -122,11 +125,12 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         title_label=label(title_of(kind)),
         has_number=any(field.name == "shortId" for field in fields_of(kind)),
         records=found,
+        owned=owned,
         view=view,
         views=_views(page_request, kind, responsible, _member_id(page_request, members), filled, view=view),
         columns=columns,
         all_columns=[(field.name, label(field)) for field in _possible_columns(kind)],
-        names=await names_of(page_request, _named(found["items"], columns, panel)),
+        names={**await names_of(page_request, _named(found["items"], columns, panel)), **owners},
         filters=[Filter(field, label(field), _options(field)) for field in shown],
         chips=_chips(page_request, shown, wanted, choices),
         keeps=[*((name, value) for name, value in filled if name != "search"), *order],
@@ -198,7 +202,7 @@ def columns_of(kind: Kind, chosen: Sequence[str] = ()) -> Sequence[Column]:
 def _possible_columns(kind: Kind) -> list[Field]:
     return by_sort(
         field
-        for field in fields_of(kind)
+        for field in listed_fields(kind)
         if not field.is_title
         and field.name not in _NO_COLUMNS
         and field.sort not in ("document", "files")
@@ -214,7 +218,8 @@ def _usual_columns(kind: Kind) -> list[Field]:
         (field for field in fields if field.sort == "token"),
         key=lambda field: token_order.index(field.name) if field.name in token_order else len(token_order),
     )
-    whose = [field for field in fields if field.is_responsible]
+    owner = owner_field(kind)
+    whose = [field for field in (*fields, *([owner] if owner and state else [])) if field.is_responsible]
     due = [field for field in fields if field.ends is not None]
     lacking = max(0, _FEWEST - len(state) - len(whose) - len(due))
     texts = [
@@ -318,7 +323,7 @@ def _named(
     """What the page names: what its columns refer to, and what the open record does."""
     for record in records:
         for column in columns:
-            if column.field.target:
+            if column.field.target and column.field.name in record:
                 yield column.field.target, record[column.field.name]
     for field in panel.facts if panel else ():
         if panel and field.target:

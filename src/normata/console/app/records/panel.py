@@ -12,6 +12,7 @@ from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.forms import Entry, Started, entry_of, started_with
 from normata.console.app.records.kinds import Kind
 from normata.console.app.records.layout import by_sort, first_of, is_seldom
+from normata.console.app.records.linked_owners import Ownership, ownership_of
 from normata.console.app.records.references import Choice, choices_of
 from normata.console.app.records.risk_details import RiskDetails, risk_details
 from normata.console.filters import zone_name
@@ -40,6 +41,7 @@ class Panel(NamedTuple):
     choices: Mapping[str, Choice]
     started: Started
     links: Links
+    ownership: Ownership | None
     risk: RiskDetails | None
 
 
@@ -66,6 +68,7 @@ async def panel_of(
     ]
     long = next((record[field.name] for field in fields if field.sort in ("prose", "document")), None)
     is_readable = isinstance(long, str) and len(long) <= _LONGEST
+    links = await page_request.ask_one(links_query(kind.path, record["id"]))
     return Panel(
         record=record,
         number=at + 1,
@@ -82,7 +85,8 @@ async def panel_of(
             {},
         ),
         started=started_with(record, quick, zone),
-        links=links_of(kind.path, record["id"], await page_request.ask_one(links_query(kind.path, record["id"]))),
+        links=links_of(kind.path, record["id"], links),
+        ownership=await ownership_of(page_request, kind, record, links),
         risk=await risk_details(page_request, kind, record["id"]),
     )
 
