@@ -133,6 +133,7 @@ class WrongState(DomainError):
         super().__init__(f"It is {state}, and this takes the state {' or '.join(allowed)}.{more and f' {more}'}")
         self.state = state
         self.allowed = tuple(allowed)
+        self.more = more
 
 
 class WrongVersion(DomainError):

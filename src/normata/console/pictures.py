@@ -300,7 +300,7 @@ def square(
     parts.append(
         f'<text class="mid" transform="rotate(-90 4 {bottom // 2})" x="4" y="{bottom // 2}">{escape(up)}</text>'
     )
-    return _group(name, about, f"-8 0 {bottom + 40} {bottom + 44}", "".join(parts), width)
+    return _group(name, about, f"-8 0 {bottom + 40} {bottom + 44}", "".join(parts), width, shrinks=True)
 
 
 def _edges(above: Container[tuple[int, int]], size: int, cell: int) -> str:
@@ -320,11 +320,12 @@ def _short(words: str, most: int) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
-def _group(name: str, about: str, box: str, inner: str, width: float) -> Markup:
-    """A picture with links, which may be wider than the page."""
+def _group(name: str, about: str, box: str, inner: str, width: float, *, shrinks: bool = False) -> Markup:
+    """A picture with links. Where it is wider than the page it scrolls, or ``shrinks``."""
+    look = "fit-to shrinks" if shrinks else "fit-to"
     return Markup(  # noqa: S704 - the callers have escaped everything else
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(text("picture.of", name=name))}">'
-        f'<svg viewBox="{box}" width="{width:g}" class="fit-to" role="group" aria-label="{escape(name)}">'
+        f'<svg viewBox="{box}" width="{width:g}" class="{look}" role="group" aria-label="{escape(name)}">'
         f"<title>{escape(name)}</title><desc>{escape(about)}</desc>{inner}</svg></div>"
     )
 

@@ -102,6 +102,8 @@ def test_what_there_is_already_is_linked_once(people: People) -> None:
     refused = send(editor, form, other="nothing")
     assert is_refused(refused, status=400)
     assert "names no evidence that exists" in text_of(refused)
+    none = send(editor, form, other="")
+    assert (none.status_code, "Choose one of the list." in text_of(none)) == (400, True)
 
 
 def test_evidence_is_attached_with_its_files(people: People) -> None:

@@ -24,7 +24,7 @@ def test_an_editor_verifies_a_finding_on_its_page(people: People) -> None:
     assert "/verify/" not in page.text
     refused = send(people["admin"], form)
     assert refused.status_code == 409
-    assert "It is VERIFIED" in text_of(refused)
+    assert "Its state is “Verified”." in text_of(refused)
 
 
 @pytest.mark.parametrize("box", ["verifiesFindings", "allowsSelfApproval"])

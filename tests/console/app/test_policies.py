@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from httpx2 import Response
 
 from tests.console.app.conftest import People
@@ -61,7 +63,11 @@ def test_from_review_to_the_next_version(people: People) -> None:
     wrong = _post(people, "editor", draft, step="save", content="{", **{"as.content": "json"})
     assert (wrong.status_code, "{" in wrong.text) == (400, True)
     assert "Submitted." in _step(people, "editor", REVIEWED, "submit")
-    assert "Keep the key." in people["owner"].get(f"{ALPHA}records/policies/{REVIEWED}/").text
+    reviewed = people["owner"].get(f"{ALPHA}records/policies/{REVIEWED}/")
+    assert "Keep the key.</ins>" in reviewed.text
+    assert "Approve version 2" in text_of(reviewed)
+    assert "approved it Status:" in text_of(reviewed)
+    assert len(re.findall('class="btn main', reviewed.text)) == 1
     assert "Rejected." in _step(people, "owner", REVIEWED, "reject", version="2", reason="Say who.")
     assert "Say who." in text_of(people["editor"].get(draft))
     _step(people, "editor", REVIEWED, "submit")

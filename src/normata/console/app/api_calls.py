@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+from normata.console.filters import words
+from normata.console.texts import text
 from normata.core.changes.idempotency import Answer
 from normata.core.http.negotiation import entity_tag
 from normata.core.http.operation import ChangeOperation
 from normata.core.http.problems import error_type_of, problem
 from normata.core.http.request import Request
 from normata.core.schema.wire import encode
-from normata.errors import SlugTaken
+from normata.errors import SlugTaken, WrongState
 
 Query = Mapping[str, str | Sequence[str]]
 
@@ -103,12 +105,19 @@ class Refusal:
         for fault in problem(error, "", "")["errors"]:
             if name := fault["name"] or whole:
                 faults.setdefault(name, fault["message"])
-        return cls(error_type.status, error_type.code, error_type.title, str(error), faults)
+        detail = _state_in_words(error) if isinstance(error, WrongState) else str(error)
+        return cls(error_type.status, error_type.code, error_type.title, detail, faults)
 
     def below(self, place: str) -> Refusal:
         """The same with names relative to ``place``: ``assessments/0/justification`` becomes ``justification``."""
         shortened = {name.removeprefix(f"{place}/"): message for name, message in self.faults.items()}
         return Refusal(self.status, self.code, self.title, self.detail, shortened)
+
+
+def _state_in_words(error: WrongState) -> str:
+    """What the error says, with the states as pages call them."""
+    allowed = text("refusal.or").join(map(words, error.allowed))
+    return f"{text('refusal.wrong_state', state=words(error.state), allowed=allowed)} {error.more}".rstrip()
 
 
 class Outcome(NamedTuple):

@@ -20,6 +20,7 @@ from normata.console.app.records.kinds import Kind, kind_names, kind_of, label, 
 from normata.console.app.records.layout import by_sort, first_of
 from normata.console.app.records.references import choice_of, choices_of
 from normata.console.filters import zone_name
+from normata.console.texts import text
 from normata.errors import NotFound
 from normata.frameworks.model import Control
 from normata.records.assurance import Evidence, Risk
@@ -48,21 +49,14 @@ async def add(page_request: OrganizationRequest) -> Response:
     form = uploaded.fields if uploaded else await sent_form(page_request)
     if form.get("step") == "undo":
         return await _undo(page_request, kind, form)
-    is_found = form.has("other")  # the form of what there is already
     entries = [_entry(field, form) for field in _fields(kind)]
     zone = form.get("zone") or zone_name()
     started = Started(key=form.get("key") or page_request.new_key(), zone=zone)
     if asks_to_find(form):
         return await _page(page_request, kind, entries, started, form=form)
+    if form.has("other"):  # the form of what there is already
+        return await _link_found(page_request, kind, entries, started, form)
     page = page_request.path("controls", control_id)
-    if is_found:
-        link = link_between((Control.array, control_id), (kind.path, form.get("other")))
-        outcome = await page_request.change("createLinks", body={"links": [link]})
-        if outcome.refusal is not None:
-            return await _page(page_request, kind, entries, started, form=form, refusal=outcome.refusal)
-        made = outcome.answer["links"][0]
-        notice = added_notice(page_request, control_id, kind.path, made["link"]["id"]) if made["created"] else None
-        return page_request.back(form, page, "" if notice else "linked_before", notice)
     entered = read(entries, zone)
     values = {**entered.values, **await _values(page_request, kind, control_id, entered.values, uploaded)}
     refusal = uploaded.outcome.refusal if uploaded else None
@@ -80,6 +74,24 @@ async def add(page_request: OrganizationRequest) -> Response:
     return page_request.back(
         form, page, notice=added_notice(page_request, control_id, kind.path, link_id, record["id"])
     )
+
+
+async def _link_found(
+    page_request: OrganizationRequest, kind: Kind, entries: Sequence[Entry], started: Started, form: Fields
+) -> Response:
+    """Link the record that is chosen."""
+    control_id = page_request.param("id")
+    if not form.get("other"):
+        refusal = with_faults(None, {kind.path: text("control.add.none_chosen")})
+    else:
+        link = _link(control_id, kind, form.get("other"))
+        outcome = await page_request.change("createLinks", body={"links": [link]})
+        refusal = outcome.refusal
+    if refusal is not None:
+        return await _page(page_request, kind, entries, started, form=form, refusal=refusal)
+    made = outcome.answer["links"][0]
+    notice = added_notice(page_request, control_id, kind.path, made["link"]["id"]) if made["created"] else None
+    return page_request.back(form, page_request.path("controls", control_id), "" if notice else "linked_before", notice)
 
 
 async def _undo(page_request: OrganizationRequest, kind: Kind, form: Fields) -> Response:

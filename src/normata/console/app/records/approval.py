@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,11 +10,13 @@ from markupsafe import Markup
 
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.differences import Piece, difference_as_read
 from normata.console.filters import as_json
 from normata.console.markdown import markdown
 from normata.records.kinds import Policy
 
 _SHOWN = "5"  # versions on the page of a policy
+_URGENT = ("approve", "acknowledge", "publish", "submit")
 
 
 class Approval(NamedTuple):
@@ -21,7 +24,7 @@ class Approval(NamedTuple):
 
     ``steps`` are those that the member can take now, ``edits`` is true if they can write the next draft. ``requested``
     and ``done`` count who is asked to acknowledge the published version, ``in_force``, and who has; ``missing`` are
-    some of those who have not.
+    some of those who have not. ``changes`` are how a draft in review differs from the text in force.
     """
 
     state: str
@@ -33,6 +36,12 @@ class Approval(NamedTuple):
     requested: int
     done: int
     missing: Sequence[Mapping[str, Any]]
+    changes: Sequence[Piece]
+
+    @property
+    def next(self) -> str | None:
+        """The step that the member is most likely to take now; null if only others are possible."""
+        return next((step for step in _URGENT if step in self.steps), None)
 
     @property
     def text(self) -> Markup:
@@ -82,7 +91,18 @@ async def approval_of(page_request: OrganizationRequest, policy: Mapping[str, An
         everybody["total"],
         everybody["total"] - missing["total"],
         missing["items"],
+        await _changes(policy, draft),
     )
+
+
+async def _changes(policy: Mapping[str, Any], draft: Mapping[str, Any] | None) -> Sequence[Piece]:
+    """How a draft in review differs from the text in force; empty if there is none, or one of them is no text."""
+    if draft is None or draft["state"] != "IN_REVIEW" or policy["status"] == "IN_REVIEW":
+        return ()
+    before, after = policy["content"], draft["content"]
+    if not isinstance(before, str) or not isinstance(after, str):
+        return ()
+    return await asyncio.to_thread(difference_as_read, before, after)
 
 
 def unwritten(page_request: OrganizationRequest, record: Mapping[str, Any] | None) -> frozenset[str]:
