@@ -56,6 +56,15 @@ def test_a_message_arrives_as_it_was_written(inbox: Inbox) -> None:
     assert (inbox.recipients, inbox.senders) == (["kim@example.org"], ["normata@example.org"])
 
 
+def test_a_long_subject_is_encoded_in_words_that_readers_decode(inbox: Inbox) -> None:
+    subject = "Übergabe der Schlüssel, " * 7
+    assert post(inbox, subject=subject) == "sent"
+    (message,) = inbox.messages
+    assert message["Subject"] == subject.strip()
+    [sent] = [str(value) for name, value in message.raw_items() if name == "Subject"]
+    assert max(len(word) for word in sent.split()) <= 75  # RFC 2047, section 2
+
+
 def test_nothing_is_sent_where_there_is_no_server() -> None:
     assert asyncio.run(Mailer("", SENDER).send("kim@example.org", "Hello", "text")) == "off"
 

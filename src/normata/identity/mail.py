@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
+from email.policy import SMTP, EmailPolicy
 from email.utils import formatdate, make_msgid, parseaddr
 from typing import Literal
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -30,8 +30,21 @@ _PLAIN_ADDRESS = re.compile(f"{_PART}@{_PART}")
 # The result for a message: there is no mail server, the server has accepted it, or sending has failed.
 Delivery = Literal["off", "sent", "failed"]
 
-# Links in headers have no spaces, and the default of 78 would encode them. Servers take 998 (RFC 5322, section 2.1.1).
-_POLICY = SMTP.clone(max_line_length=998)
+
+class _Folding(EmailPolicy):
+    """How headers become lines: only the subject is folded, since readers decode words up to 75 (RFC 2047, section 2).
+
+    Links in headers have no spaces, and folding would encode them. Servers take lines of 998 (RFC 5322, section 2.1.1).
+    """
+
+    def fold_binary(self, name: str, value: str) -> bytes:
+        if name == "Subject":
+            return _SUBJECT.fold_binary(name, value)
+        return super().fold_binary(name, value)
+
+
+_SUBJECT = SMTP.clone(max_line_length=76)
+_POLICY = _Folding(linesep=SMTP.linesep, max_line_length=998)
 
 
 class MailFailed(Exception):
