@@ -21,6 +21,7 @@ def test_an_editor_verifies_a_finding_on_its_page(people: People) -> None:
     page = people["editor"].get(made.headers["location"])
     assert "You have verified the finding." in text_of(page)
     assert "Ten doors tried." in text_of(page)
+    assert f"{ALPHA}settings/members/member-editor/" in Parsed(page).links
     assert "/verify/" not in page.text
     refused = send(people["admin"], form)
     assert refused.status_code == 409

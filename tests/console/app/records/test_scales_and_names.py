@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from normata.records.base import Restorable
-from normata.records.kinds import Asset, EntitlementReview, Finding, Policy, Task, Vendor
+from normata.records.kinds import Asset, EntitlementReview, Policy, Task, Vendor
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.app.records.recording import Sheet, made, page_of, stored
@@ -42,7 +42,6 @@ def test_what_was_loaded_out_of_its_scale_stays_when_a_form_changes_other_fields
 @pytest.mark.parametrize(
     ("kind", "field", "named", "link"),
     [
-        (Finding, "verifiedById", "member-admin", f"{ALPHA}settings/members/member-admin/"),
         (EntitlementReview, "employeeId", "member-viewer", f"{ALPHA}settings/members/member-viewer/"),
         (Policy, "categoryId", "record-categories-live-org-alpha", f"{ALPHA}records/record-categories/"),
         (Task, "riskId", "risks-live-org-alpha", f"{ALPHA}records/risks/"),
