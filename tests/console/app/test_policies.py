@@ -119,3 +119,18 @@ def test_a_member_reads_and_acknowledges_in_two_taps(people: People) -> None:
     listed = f"{ALPHA}policies/{policy}/acknowledgements/"
     assert "Viewer" not in text_of(people["editor"].get(f"{listed}?state=OPEN")).partition("Name")[2]
     assert "Viewer" in text_of(people["editor"].get(f"{listed}?state=DONE")).partition("Name")[2]
+
+
+def test_a_form_that_nobody_typed_is_refused(people: People) -> None:
+    """Numbers that are too long for any version, and JSON with more levels than the API takes."""
+    answer = _post(people, "owner", f"{ALPHA}policies/{REVIEWED}/steps/", step="approve", version="9" * 5_000)
+    assert answer.status_code == 400
+    assert _step(people, "owner", REVIEWED, "approve", version="1")
+    path = f"{ALPHA}policies/{REVIEWED}/draft/"
+    for content in ("[" * 1_000 + "]" * 1_000, "[" * 300 + "]" * 300, "NaN", "1e999"):
+        answer = _post(people, "editor", path, **{"content": content, "as.content": "json", "step": "save"})
+        assert answer.status_code == 400, content[:5]
+    number = str(2**64)
+    stored = _post(people, "editor", path, **{"content": number, "as.content": "json", "step": "save"})
+    assert stored.status_code == 303
+    assert _form(people, "editor", path).fields["content"] == number

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
+from pydantic_core import from_json
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Fields, Refusal, tag_of
@@ -44,7 +45,7 @@ async def take_step(page_request: OrganizationRequest) -> Response:
         raise InvalidRequest(text("problem.form"))
     body: dict[str, Any] | None = None
     if step in _OF_VERSION:
-        if not form.get("version").isascii() or not form.get("version").isdigit():
+        if re.fullmatch(r"[0-9]{1,18}", form.get("version")) is None:
             raise InvalidRequest(text("problem.form"))
         body = {"version": int(form.get("version"))} | ({"reason": form.get("reason")} if step == "reject" else {})
     outcome = await page_request.change(_STEPS[step], row_id=policy_id, body=body)
@@ -83,9 +84,9 @@ async def write_draft(page_request: OrganizationRequest) -> Response:
 
 
 def _entered(form: Fields) -> Any:
-    """The text in a form. Raises ValueError if it is not the JSON that it says it is."""
+    """The text in a form. Raises ValueError if it is not the JSON that it says it is, by the limits of the API."""
     written = form.get("content").replace("\r\n", "\n")
-    return orjson.loads(written) if form.get("as.content") == AS_JSON else written
+    return from_json(written, allow_inf_nan=False) if form.get("as.content") == AS_JSON else written
 
 
 async def _draft_page(
