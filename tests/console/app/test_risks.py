@@ -53,7 +53,7 @@ def test_it_warns_of_claims_that_rest_on_a_gap(readers: People) -> None:
     viewer = readers["viewer"]
     page = text_of(viewer.get(PAGE))
     assert "Rests on a gap" in page
-    assert "is said to be lower than before treatment. But of its treatment this is not in place: no control" in page
+    assert "is said to be lower than before treatment. But not all of its treatment is in place: no control" in page
     records = f"{ALPHA}records/risks/"
     assert "Gap" in text_of(viewer.get(records))
     assert "Rests on a gap" in text_of(viewer.get(f"{records}?open={RISK}"))
