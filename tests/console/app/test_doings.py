@@ -14,11 +14,13 @@ from normata.console.app.api_calls import ApiQuery, Outcome
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.routes import PAGES
 from normata.operations import OPERATIONS
+from normata.policies.model import PolicyVersion
 from normata.records.archive.queries import KINDS
 from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Form, Parsed
 from tests.console.browser import Browser
+from tests.policies.rows import acknowledgement_row
 from tests.test_structure import SOURCE
 from tests.world import ALPHA as ALPHA_ID
 
@@ -77,6 +79,11 @@ def test_every_link_and_form_works_and_the_documentation_tells_what_they_do(peop
     said = {"organizationId": ALPHA_ID, "coverageStatus": "PARTIAL"}
     path, headers = "/controls/moon.A.5/coverage/", people.instance.bearer("owner")
     assert people.instance.client.put(path, json=said, headers=headers).status_code == 200
+    comment = {"organizationId": ALPHA_ID, "about": {"kind": "controls", "id": "moon.A.5"}, "text": "Own"}
+    assert people.instance.client.post("/comments/", json=comment, headers=headers).status_code == 201
+    [in_force] = stored.rows(people.instance.database, PolicyVersion, organization_id=ALPHA_ID, state="PUBLISHED")
+    done = {"id": "in-force", "versionId": in_force["id"], "acknowledgedAt": "2026-05-01T00:00:00.000Z"}
+    people.instance.load({"acknowledgements": [acknowledgement_row(ALPHA_ID, "member-viewer") | done]})
     browser = people["owner"]
     before = stored.everything(people.instance.database)
 
