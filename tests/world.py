@@ -97,7 +97,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
             ),
         ],
         **_catalogs(),
-        "savedViews": [view_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)],
+        "savedViews": [view_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2)],
         "soaVersions": [
             *version_rows(ALPHA, "fw-own", "member-owner"),
             *version_rows(BETA, "fw-foreign", RESPONSIBLE[BETA]),

@@ -17,9 +17,12 @@ SignIn = Callable[[Browser, str], None]
 
 
 def pages(instance: Served) -> list[str]:
-    """Every page that changes something, also those that are added tomorrow."""
+    """Every page that changes something, also those that are added tomorrow; but no page for mail programs.
+
+    These send what no page has sent (RFC 8058); the link in the mail has a signature.
+    """
     endpoints = [getattr(route, "endpoint", None) for route in instance.app.router.routes]
-    paths = {one.path for one in endpoints if isinstance(one, Endpoint) and "POST" in one.methods}
+    paths = {one.path for one in endpoints if isinstance(one, Endpoint) and "POST" in one.methods and not one.is_open}
     return sorted(re.sub(r"{\w+}", "x", path) for path in paths)
 
 

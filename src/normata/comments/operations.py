@@ -80,12 +80,12 @@ _COMMENT: dict[str, Any] = {
     "organizationId": "org-harbourlight",
     "about": {"kind": "policies", "id": "policy-information-security"},
     "author": {"memberId": "member-ines", "userId": "user-ines", "name": "Ines Albrecht"},
-    "text": "@Dana Demo, does section 6 hold for freelancers, too?",
+    "text": "Does section 6 hold for freelancers, too?",
     "createdAt": "2026-11-20T09:14:03.120Z",
     "updatedAt": "2026-11-20T09:14:03.120Z",
 }
 _BODY: dict[str, Any] = {name: _COMMENT[name] for name in ("organizationId", "about", "text")}
-_OTHER = {"text": "@Dana Demo, does section 6 hold for freelancers and interns, too?"}
+_OTHER = {"text": "Does section 6 hold for freelancers and interns, too?"}
 
 OPERATIONS: tuple[Operation, ...] = (
     ListOperation(

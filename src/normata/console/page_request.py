@@ -203,7 +203,7 @@ class Endpoint:
         is_open: bool = False,
     ) -> None:
         self.path = path
-        self._is_open = is_open
+        self.is_open = is_open
         self._console = console
         self._handlers = {
             method: handler for method, handler in (("GET", get), ("HEAD", get), ("POST", post)) if handler is not None
@@ -228,9 +228,9 @@ class Endpoint:
 
     async def _answer(self, page_request: PageRequest, handler: Handler) -> Response:
         try:
-            if not self._is_open:
+            if not self.is_open:
                 require_safe_site(self._console.site)
-            if page_request.request.method not in SAFE_METHODS and not self._is_open:
+            if page_request.request.method not in SAFE_METHODS and not self.is_open:
                 require_own_page(page_request.context.headers, self._console.site)
             return await handler(page_request)
         except SignInRefused as error:

@@ -67,7 +67,10 @@ def _message(about: End, end: Mapping[str, Any], key: str, member: str, actor: A
 
 
 def _mentioned(transaction: Transaction, row: Mapping[str, Any], text: str) -> set[str]:
-    """The members whose names or addresses follow the sign of a mention."""
+    """The members whose names or addresses follow the sign of a mention.
+
+    Only a text with a sign reads the members, all of them: names are compared in folded case, which SQLite cannot do.
+    """
     if _MENTION.search(text) is None:
         return set()
     members: defaultdict[str, set[str]] = defaultdict(set)

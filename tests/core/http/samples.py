@@ -258,14 +258,15 @@ def _row_id(operation: Operation, organization_id: str, user: str | None) -> str
     if table is AccessToken:
         asking = user or (enough(operation) if organization_id == ALPHA else "foreigner")
         return f"token-{asking}" if operation.authority == "self" else f"token-robot-{organization_id}"
-    if table in (Comment, Session):
-        name = "comment" if table is Comment else "session"
-        return f"{name}-{user or (enough(operation) if organization_id == ALPHA else 'foreigner')}"
+    if table is Session:
+        return f"session-{user or (enough(operation) if organization_id == ALPHA else 'foreigner')}"
     rows = _rows(table, organization_id, own=_does(operation, table, "UPDATE", "DELETE"))
     if _does(operation, FrameworkAdoption, "INSERT"):
         adoptions = _world()["frameworkAdoptions"]
         adopted = {row["frameworkId"] for row in adoptions if row["organizationId"] == organization_id}
         rows = sorted(rows, key=adopted.__contains__)
+    if table is Comment:  # of an owner: nobody changes one of somebody else
+        rows = ["comment-owner" if organization_id == ALPHA else "comment-foreigner"]
     if table is Membership and any(_does(operation, kind, "UPDATE") for kind in Restorable.kinds):
         rows = [world.RESPONSIBLE[organization_id]]
     if table is ControlMatch and _does(operation, SetAsideMatch, "DELETE") and not _does(operation, table, "DELETE"):

@@ -161,6 +161,7 @@ def small_roles(operation: Operation) -> list[str]:
 
 # Whom a version names may do it as well, whatever their role: who could be one is told that they are not.
 NAMED = dict.fromkeys(("approveSoaVersion", "approvePolicy", "rejectPolicy"), "approver")
+NAMED |= dict.fromkeys(("changeComment", "deleteComment"), "who has written")
 
 
 @all_operations(small_roles)
