@@ -124,7 +124,7 @@ OPTIONAL_ELSEWHERE = {
     "auditEvents": {"body"},
     "accessTokens": {"expiresAt", "lastUsedAt", "revokedAt", "organizationId", "name"},
     "organizations": {"removedAt", "riskLevels", "scope", "keepReplacedFilesDays"},
-    "users": {"organizationId", "removedAt", "dateFormat", "theme", "timeZone"},
+    "users": {"organizationId", "removedAt", "dateFormat", "theme", "timeZone", "mail", "mailByType", "refusedEmail"},
     "memberships": {"removedAt", "expiresAt"},
 }  # fmt: skip
 

@@ -70,12 +70,6 @@ class PolicyVersion(Table):
     edited_by_id: Mapped[Identifier | None] = set_by("/draft/", refers_to="membership")
     submitted_by_id: Mapped[Identifier | None] = set_by("/submit/", refers_to="membership")
     approved_by_id: Mapped[Identifier | None] = set_by("/approve/", refers_to="membership")
-    acknowledging_roles: Mapped[_Roles | None] = mapped_column(
-        info={
-            "description": "The roles whose members are asked to acknowledge it; null if it was never published, empty"
-            " if nobody is asked."
-        }
-    )
     reason: Mapped[Text | None] = mapped_column(info={"description": "Why it was rejected; null if it was not."})
     created_at: Mapped[Timestamp]
     submitted_at: Mapped[Timestamp | None] = mapped_column(info={"description": "When it was submitted."})
@@ -86,6 +80,12 @@ class PolicyVersion(Table):
     )
     erased_at: Mapped[Timestamp | None] = mapped_column(
         info={"description": "When its text was erased with a person whom it names; null if it is there."}
+    )
+    acknowledging_roles: Mapped[_Roles | None] = mapped_column(
+        info={
+            "description": "The roles whose members are asked to acknowledge it; null if it was never published, empty"
+            " if nobody is asked."
+        }
     )
 
     __table_args__ = (UniqueConstraint("organization_id", "policy_id", "number"),)

@@ -112,10 +112,12 @@ def _untold(found: Mapping[str, set[str]], told: Mapping[str, set[str]]) -> dict
 
 def _visited(browser: Browser) -> Iterator[tuple[str, Parsed]]:
     """Pages as links lead to them from home, some addresses of each route. Every link is one that answers."""
-    # The last three have links on pages of kinds that are not visited.
+    # The last ones have links on pages of kinds that are not visited.
     beginnings = (
         *("", "find/?search=moon", "controls/moon.A.5/", "risk-matrix/", f"files/file-of-{ALPHA_ID}/file/"),
         f"records/policies/policies-published-{ALPHA_ID}/",
+        f"policies/policies-published-{ALPHA_ID}/acknowledgements/",
+        "comments/comment-owner/",
     )
     addresses, counts = [f"{ALPHA}{beginning}" for beginning in beginnings], defaultdict[Any, int](int)
     for address in addresses:

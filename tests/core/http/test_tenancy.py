@@ -157,6 +157,12 @@ def test_an_outsider_cannot_tell_what_exists(service: Served, who: str) -> None:
     assert stored.everything(service.database) == before
 
 
+def _tried(call: Sample) -> Sample:
+    """A change as a dry run, with all its checks and its answer: a step may keep another one from being done."""
+    is_change = isinstance(call.operation, ChangeOperation)
+    return call.but(query=call.query | {"dryRun": "true"}) if is_change else call
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("database_url", "user", "home", "away"),
@@ -169,7 +175,7 @@ def test_at_home_nothing_is_seen_of_others(service: Served, user: str, home: str
     assert len(secrets) > 50
     answered = set()
     for call, _ in calls(home, user):
-        response = call.send(service.client, headers)
+        response = _tried(call).send(service.client, headers)
         body = response.json()
         if response.is_success:
             answered.add(call.operation.operation_id)
@@ -231,7 +237,7 @@ def test_a_role_counts_in_its_own_organization_only(service: Served) -> None:
     assert changes
     for operation in changes:
         assert sample(operation, ALPHA).send(service.client, headers).status_code == 403, operation.operation_id
-        answer = sample(operation, BETA).send(service.client, headers)
+        answer = _tried(sample(operation, BETA)).send(service.client, headers)
         assert answer.is_success, f"{operation.operation_id} was answered {answer.status_code}: {answer.text}"
 
 

@@ -190,7 +190,7 @@ member, or where the token is narrowed to another one.""",
         build=lambda transaction, request: whoami.one_own(transaction, request.caller, request.id),
         answer=whoami.OwnOrganizationDetails,
         answer_description="The organization.",
-        example=ORGANIZATION | {"scope": _SCOPE, "mail": "DAILY", "keepReplacedFilesDays": None},
+        example=_ORGANIZATION | ORGANIZATION | {"scope": _SCOPE},
     ),
     ChangeOperation(
         http_method="POST",
