@@ -7,7 +7,7 @@ import re
 from httpx2 import Response
 
 from tests.console.app.conftest import People
-from tests.console.app.pages import ALPHA, Form, Parsed
+from tests.console.app.pages import ALPHA, Form, Parsed, send
 from tests.console.browser import is_refused, text_of
 from tests.world import ALPHA as ALPHA_ID
 
@@ -134,3 +134,20 @@ def test_a_form_that_nobody_typed_is_refused(people: People) -> None:
     stored = _post(people, "editor", path, **{"content": number, "as.content": "json", "step": "save"})
     assert stored.status_code == 303
     assert _form(people, "editor", path).fields["content"] == number
+
+
+def test_only_admins_are_offered_to_name_an_approver(people: People) -> None:
+    """Of many policies, in the panel, and of a new one from a control, as in the form of a policy."""
+    selected = f"policies:policies-live-{ALPHA_ID}"
+    for user, number in (("editor", 0), ("admin", 1)):
+        browser = people[user]
+        many = send(browser, Form(f"{ALPHA}change/policies/", "post"), selected=selected, step="choose")
+        listed = browser.get(f"{ALPHA}records/policies/?open=policies-live-{ALPHA_ID}")
+        added = browser.get(f"{ALPHA}controls/sun.A.1/add/policies/")
+        assert 'name="title"' in added.text
+        assert 'id="quick"' in listed.text
+        quick = listed.text.partition('id="quick"')[2].partition("</form>")[0]
+        for text in (many.text, quick, added.text):
+            assert text.count('id="field-approverId"') == number
+        bulk = browser.get(f"{ALPHA}records/policies/").text
+        assert bulk.count('value="assign"') == number

@@ -13,6 +13,7 @@ from normata.console.app.controls import ADDITIONS
 from normata.console.app.links import link_between
 from normata.console.app.notes import added_notice
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.records.approval import hidden_fields
 from normata.console.app.records.attached import Uploaded, has_files, upload
 from normata.console.app.records.editing import asks_to_find, new_entry, sent_form, with_faults
 from normata.console.app.records.forms import Entry, Started, form_fields, read, typed_entry
@@ -38,7 +39,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 async def show(page_request: OrganizationRequest) -> Response:
     """The form of what is added. Parameters of the address fill fields in."""
     kind = _kind_of(page_request)
-    entries = [new_entry(field, page_request.query.get(field.name)) for field in _fields(kind)]
+    entries = [new_entry(field, page_request.query.get(field.name)) for field in _fields(page_request, kind)]
     return await _page(page_request, kind, entries, Started(key=page_request.new_key(), zone=zone_name()))
 
 
@@ -49,7 +50,7 @@ async def add(page_request: OrganizationRequest) -> Response:
     form = uploaded.fields if uploaded else await sent_form(page_request)
     if form.get("step") == "undo":
         return await _undo(page_request, kind, form)
-    entries = [_entry(field, form) for field in _fields(kind)]
+    entries = [_entry(field, form) for field in _fields(page_request, kind)]
     zone = form.get("zone") or zone_name()
     started = Started(key=form.get("key") or page_request.new_key(), zone=zone)
     if asks_to_find(form):
@@ -115,9 +116,10 @@ def _kind_of(page_request: OrganizationRequest) -> Kind:
     return kind
 
 
-def _fields(kind: Kind) -> list[Field]:
-    """The fields of the form: at most five, without the control."""
-    fields = form_fields(kind)
+def _fields(page_request: OrganizationRequest, kind: Kind) -> list[Field]:
+    """The fields of the form that the reader can fill in: at most five, without the control."""
+    hidden = hidden_fields(page_request, kind.path, None)
+    fields = [field for field in form_fields(kind) if field.name not in hidden]
     if kind.path in _FIELDS:
         return [field for name in _FIELDS[kind.path] for field in fields if field.name == name]
     return sorted(

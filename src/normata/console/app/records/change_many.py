@@ -12,6 +12,7 @@ from starlette.responses import Response
 from normata.console.app.api_calls import Fields, Refusal
 from normata.console.app.notes import FINISHED, changed_notice
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.records.approval import hidden_fields
 from normata.console.app.records.editing import asks_to_find, sent_form, with_faults
 from normata.console.app.records.forms import Entry, read, typed_entry
 from normata.console.app.records.kinds import Kind, kind_names, kind_of, label, title_of
@@ -37,7 +38,7 @@ async def change_many(page_request: OrganizationRequest) -> Response:
     if form.get("step") == "undo":
         return await _undo(page_request, kind, form)
     if form.get("step") == "assign":
-        responsible = responsible_of(kind)
+        responsible = responsible_of(page_request, kind)
         if responsible is None or not form.get(responsible.name):
             return page_request.back(form, page_request.path("records", kind.path), "nobody_chosen")
         form = Fields([*form.pairs, ("change", responsible.name), ("step", "do")])
@@ -45,7 +46,7 @@ async def change_many(page_request: OrganizationRequest) -> Response:
     ids = [record_id for path, record_id in named if path == kind.path]
     if not ids:
         return page_request.back(form, page_request.path("records", kind.path), "no_record_selected")
-    entries = [_entry(field, form) for field in many_fields(kind)]
+    entries = [_entry(field, form) for field in many_fields(page_request, kind)]
     if form.get("step") not in ("preview", "do", "enter") or asks_to_find(form):
         return await _form_page(page_request, kind, form, ids, entries)
     return await _preview_or_do(page_request, kind, form, ids, entries)
@@ -78,14 +79,14 @@ async def _preview_or_do(
     return await _preview_page(page_request, kind, form, [entry.field for entry in chosen], outcome.answer[0])
 
 
-def responsible_of(kind: Kind) -> Field | None:
-    """The field with the responsible member, whom many records can be assigned to; null if there is none."""
-    return next((field for field in many_fields(kind) if field.is_responsible), None)
+def responsible_of(page_request: OrganizationRequest, kind: Kind) -> Field | None:
+    """The field with the responsible member, whom the reader can assign many records to; null if there is none."""
+    return next((field for field in many_fields(page_request, kind) if field.is_responsible), None)
 
 
-def many_fields(kind: Kind) -> list[Field]:
-    """The fields that many records can have alike, those that matter first: no slug, and no documents."""
-    layout = form_layout(kind)
+def many_fields(page_request: OrganizationRequest, kind: Kind) -> list[Field]:
+    """The fields of many records that the reader can change, those that matter first: no slug, and no documents."""
+    layout = form_layout(kind, hidden=hidden_fields(page_request, kind.path, None))
     fields = [*layout.chosen, *layout.written, *layout.rest, *layout.seldom]
     return [field for field in fields if field.name != "slug" and field.sort != "document"]
 

@@ -149,7 +149,7 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         panel=panel,
         resting_on_gaps=await resting_on_gaps(page_request, kind, found["items"]),
         undo=undo_queries.note(answers),
-        assigned=responsible_of(kind) if responsible else None,
+        assigned=responsible_of(page_request, kind) if responsible else None,
         today=now(),
         label=label,
         offered=partial(offered_values, kind, record=opened),

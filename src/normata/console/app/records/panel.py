@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from normata.console.app.links import Links, links_of, links_query
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.records.approval import hidden_fields
 from normata.console.app.records.forms import Entry, Started, entry_of, started_with
 from normata.console.app.records.kinds import Kind
 from normata.console.app.records.layout import by_sort, first_of, is_seldom
@@ -52,11 +53,14 @@ async def panel_of(
     ids = [one["id"] for one in records]
     at = ids.index(record["id"]) if record["id"] in ids else -1
     zone = zone_name()
-    is_live = record["archivedAt"] is None
+    is_live, hidden = record["archivedAt"] is None, hidden_fields(page_request, kind.path, record)
     quick = [
         entry_of(field, record[field.name], zone)
         for field in by_sort(first_of(kind))
-        if (field.target or field.sort in ("token", "moment")) and page_request.may("editor") and is_live
+        if (field.target or field.sort in ("token", "moment"))
+        and field.name not in hidden
+        and page_request.may("editor")
+        and is_live
     ]
     changed = {entry.field.name for entry in quick}
     fields = [field for field in fields_of(kind) if record[field.name] not in (None, "")]
