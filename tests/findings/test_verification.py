@@ -9,7 +9,9 @@ import pytest
 from httpx2 import Response
 
 from normata.identity.model import Organization
+from normata.identity.tokens import tokens
 from normata.records.kinds import Finding
+from normata.wiring import changes_of
 from tests import stored
 from tests.records.living import change, make
 from tests.served import Served, refused
@@ -145,3 +147,22 @@ def test_somebody_else_verifies_where_the_organization_requires_it(service: Serv
     assert change(service, Finding, row_id, editor, status="CLOSED").json()["status"] == "CLOSED"
     require(service, others=False)
     assert verify(service, finding(service, "CLOSED")["id"]).status_code == 200
+
+
+def test_who_has_resolved_it_stays_who_did_until_it_is_open_again(service: Served) -> None:
+    """Also if somebody else has closed it since, or a service account has reopened and resolved it."""
+    closed, washed, again = (finding(service) for _ in range(3))
+    assert change(service, Finding, closed["id"], service.bearer("admin"), status="CLOSED").status_code == 200
+    service.sql(f"UPDATE membership SET role = 'editor' WHERE id = 'member-robot-{ALPHA}'")
+    token = changes_of(service.database).make_now(
+        lambda unit: tokens.create(unit, email=f"robot-{ALPHA}", scope="write", lifetime=None)
+    )
+    robot, owner = {"Authorization": f"Bearer {token}"}, service.bearer("owner")
+    for row_id, bearer in ((washed["id"], robot), (again["id"], owner)):
+        for status in ("OPEN", "RESOLVED"):
+            assert change(service, Finding, row_id, bearer, status=status).status_code == 200
+    require(service, others=True)
+    for row_id in (closed["id"], washed["id"]):
+        assert "resolved" in refused(verify(service, row_id), 403, "forbidden")["detail"]
+    assert verify(service, closed["id"], "owner").status_code == 200
+    assert verify(service, again["id"]).status_code == 200, "the owner has resolved it since"

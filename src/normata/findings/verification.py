@@ -13,6 +13,7 @@ from normata.errors import Archived, Forbidden, WrongState
 from normata.events.content import values_of
 from normata.events.model import AuditEvent
 from normata.identity.authority import own_membership
+from normata.identity.model import User
 from normata.records.closing import CLOSED, RESOLVED, VERIFICATION, VERIFIED, is_to_verify, needs_verification
 from normata.records.kinds import Finding
 from normata.records.lookup import found_for_change
@@ -53,24 +54,31 @@ def verify(unit: UnitOfWork, finding_id: str, note: str | None, *, require_curre
 def _require_somebody_else(unit: UnitOfWork, finding: Any, member_id: str) -> None:
     if member_id in responsible_for(unit, Finding, finding._asdict()):
         raise Forbidden(_OWNER)
-    if unit.actor.user_id == _who_set_status(unit, finding):
+    if unit.actor.user_id in _who_resolved(unit, finding):
         raise Forbidden(_RESOLVER)
 
 
-def _who_set_status(unit: UnitOfWork, finding: Any) -> str | None:
-    """The user who has given a finding its status, by its events; null if these do not tell."""
+def _who_resolved(unit: UnitOfWork, finding: Any) -> set[str | None]:
+    """The users who have resolved or closed a finding since a person has last opened it, by its events.
+
+    What service accounts have done does not count: one can reopen and resolve what somebody else has resolved.
+    """
+    found: set[str | None] = set()
     for event in unit.rows(_EVENTS, {"organization": finding.organization_id, "finding": finding.id}):
         after = values_of(event.body)["after"] if event.body else None
         if after and "status" in after:
-            found: str | None = event.user_id
-            return found
-    return None
+            if after["status"] not in (*RESOLVED, VERIFIED):
+                break
+            found.add(event.user_id)
+    return found
 
 
-_EVENT = sql_table(AuditEvent).c
+_EVENT, _USER = sql_table(AuditEvent).c, sql_table(User)
 _EVENTS = (
     select(_EVENT.user_id, _EVENT.body)
+    .outerjoin(_USER, _USER.c.id == _EVENT.user_id)
     .where(
+        _USER.c.organization_id.is_(None),
         _EVENT.organization_id == bindparam("organization"),
         _EVENT.entity_id == bindparam("finding"),
         _EVENT.entity_type == Finding.__name__,
