@@ -53,6 +53,13 @@ def test_a_name_that_nobody_can_read_is_refused_at_its_field(people: People) -> 
     assert stored.row(people.instance.database, Organization, ALPHA_ID)["name"] == "Alpha"
 
 
+@pytest.mark.parametrize("days", ["9" * 5_000, "9" * 18, "-1", "soon"])
+def test_a_number_of_days_that_is_none_is_refused(days: str, people: People) -> None:
+    answer = people["admin"].post(SETTINGS, step="change", name="Beta", keepReplacedFilesDays=days)
+    assert is_refused(answer, status=400)
+    assert stored.row(people.instance.database, Organization, ALPHA_ID)["name"] == "Alpha"
+
+
 def test_an_owner_who_types_the_slug_removes_the_organization(people: People) -> None:
     owner = people["owner"]
     for typed in ("", "Alpha", "alpha/"):

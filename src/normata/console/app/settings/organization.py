@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,7 +29,8 @@ async def change(page_request: OrganizationRequest) -> Response:
         entered: dict[str, Any] = {name: form.get(name) for name in ("name", "scope", "mail", "keepReplacedFilesDays")}
         entered |= {name: form.has(name) for name in ("verifiesFindings", "allowsSelfApproval")}
         days = entered["keepReplacedFilesDays"].strip()
-        body = entered | {"keepReplacedFilesDays": int(days) if days.isdecimal() else days or None}
+        is_number = re.fullmatch(r"[0-9]{1,18}", days) is not None
+        body = entered | {"keepReplacedFilesDays": int(days) if is_number else days or None}
         outcome = await page_request.change("changeOrganization", row_id=organization_id, body=body)
         if outcome.refusal is not None:
             return await _page(page_request, outcome.refusal, entered)
