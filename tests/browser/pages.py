@@ -27,6 +27,8 @@ OTHERS = (
     f"{PLACE}records/tasks/?filters=all",
     f"{PLACE}records/tasks/?group=status&open=task-restore-telemetry-database",
     f"{PLACE}records/policies/policy-information-security/",
+    f"{PLACE}records/policies/policy-cryptography/",
+    f"{PLACE}records/risks/risk-single-maker-of-lidar-modules/",
     f"{PLACE}records/incidents/incident-phished-purchasing-account/",
     f"{PLACE}records/vendors/vendor-nimbusgrid/",
 )
@@ -47,10 +49,10 @@ def route_of(path: str) -> str | None:
 
 
 def addresses_of(base: str, secret: str) -> Addresses:
-    """An address of every route, as links lead there from home. Fails where no link leads to one."""
+    """An address of every route, as links lead there from home and the others. Fails where no link leads to one."""
     found: Addresses = {other: other for other in OTHERS} | {"": PLACE} | _UNLINKED
     seen = {PLACE}
-    first, more = deque([PLACE]), deque[str]()
+    first, more = deque([PLACE, *OTHERS]), deque[str]()
     counts = dict.fromkeys(ROUTES, 0)
     with httpx2.Client(base_url=base, cookies={SESSION_COOKIE: secret}, verify=PLAIN, timeout=30) as client:
         while first or (more and found.keys() < {*ROUTES, *OTHERS}):
