@@ -32,8 +32,15 @@ OTHERS = (
     f"{PLACE}records/incidents/incident-phished-purchasing-account/",
     f"{PLACE}records/vendors/vendor-nimbusgrid/",
 )
-# The demo has adopted all frameworks, so none is there to be adopted.
-_UNLINKED = {"frameworks/{id}/adoption/": f"{PLACE}frameworks/iso-27001-2022/adoption/"}
+# The demo has adopted all frameworks, so none is there to be adopted. Few records have the others.
+_UNLINKED = {
+    "frameworks/{id}/adoption/": f"{PLACE}frameworks/iso-27001-2022/adoption/",
+    "comments/{id}/": f"{PLACE}comments/comment-lidar-maker/",
+    **{
+        f"policies/{{id}}/{page}/": f"{PLACE}policies/policy-cryptography/{page}/"
+        for page in ("draft", "versions", "acknowledgements")
+    },
+}
 _MOST_LOOKED_AT = 6  # addresses of one route, where that leads to a page that is still missing
 
 
