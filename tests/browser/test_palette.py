@@ -86,9 +86,9 @@ def test_the_entries_of_a_menu_say_of_which_they_are(look: Open) -> None:
     page.keyboard.press("Control+k")
     page.keyboard.type("finding")
     actions = page.get_by_role("group", name="Actions")
-    expect(actions.get_by_role("option")).to_have_text(["New: Finding", "New finding"])
+    expect(actions.get_by_role("option")).to_have_text(["Add: New finding", "New finding"])
     page.keyboard.press("Enter")
-    page.wait_for_url("**/new/auditItems/?controlId=*")
+    page.wait_for_url("**/controls/*/add/auditItems/")
 
 
 def test_it_changes_the_theme_for_every_browser_of_the_person(open_page: Open) -> None:

@@ -13,6 +13,7 @@ from tests.browser.demonstrated import PLACE
 RECORDS = f"{PLACE}records/"
 POLICIES = f"{RECORDS}policies/"
 CRYPTOGRAPHY = f"{POLICIES}policy-cryptography/"
+ASSESSMENT = f"{PLACE}records/tasks/task-finish-camera-dpia/"
 
 
 @pytest.mark.parametrize("with_script", [True, False])
@@ -59,27 +60,27 @@ def test_selected_ones_are_archived_and_all_restored_from_the_archive(open_page:
 def test_two_people_edit_and_the_second_loses_nothing(open_page: Open, with_script: bool) -> None:
     first, second = (open_page(java_script_enabled=with_script) for _ in range(2))
     for page in (first, second):
-        page.goto(f"{CRYPTOGRAPHY}edit/")
-    first.get_by_label("Title").fill("Cryptography")
+        page.goto(f"{ASSESSMENT}edit/")
+    first.get_by_label("Title", exact=True).fill("Cameras")
     _open(first)
-    first.get_by_label("Current version").fill("4.0")
+    first.get_by_label("Category", exact=True).fill("privacy")
     first.get_by_role("button", name="Save").click()
     expect(first.get_by_role("status")).to_contain_text("Saved.")
 
-    second.get_by_label("Title").fill("Keys <b>and</b> ciphers")
-    second.get_by_label("Content", exact=True).fill("# New\n\nAll of it **anew**.")
+    second.get_by_label("Title", exact=True).fill("Cameras <b>and</b> people")
+    second.get_by_label("Description", exact=True).fill("# New\n\nAll of it **anew**.")
     second.get_by_role("button", name="Save").click()
 
     alert = second.get_by_role("alert")
     expect(alert).to_contain_text("Somebody else has changed this in the meantime")
     expect(alert).to_be_focused()
-    expect(second.get_by_text("Current value: Cryptography")).to_be_visible()
-    expect(second.get_by_label("Current version")).to_be_visible()
-    expect(second.get_by_label("Current version")).to_have_value("4.0")
-    expect(second.get_by_label("Title")).to_have_value("Keys <b>and</b> ciphers")
+    expect(second.get_by_text("Current value: Cameras")).to_be_visible()
+    expect(second.get_by_label("Category", exact=True)).to_be_visible()
+    expect(second.get_by_label("Category", exact=True)).to_have_value("privacy")
+    expect(second.get_by_label("Title", exact=True)).to_have_value("Cameras <b>and</b> people")
     second.get_by_role("button", name="Save").click()
 
-    expect(second.get_by_role("heading", level=1)).to_have_text("Keys <b>and</b> ciphers")
+    expect(second.get_by_role("heading", level=1)).to_have_text("Cameras <b>and</b> people")
     expect(second.locator(".written strong")).to_have_text("anew")
 
 

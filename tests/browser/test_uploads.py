@@ -60,7 +60,7 @@ def test_a_file_is_attached_to_evidence(open_page: Open, with_script: bool) -> N
 def test_a_file_becomes_evidence_of_a_control_in_one_step(open_page: Open, with_script: bool) -> None:
     page = open_page(path=f"{PLACE}controls/iso-27001-2022:A.8.13/", java_script_enabled=with_script)
     page.locator("summary", has_text="Add").first.click()
-    page.get_by_role("link", name="Attach evidence").click()
+    page.get_by_role("link", name="Attach evidence").first.click()
     page.get_by_label("Choose files, or drop them here").set_input_files(PROOF)
     page.get_by_role("button", name="Attach new evidence").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("A.8.13")
