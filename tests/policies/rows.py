@@ -16,8 +16,13 @@ LATER = {
     "acknowledgements": {"requestedAt", "remindedAt", "acknowledgedAt"},
 }
 
-# The policies of the world beyond those of all kinds, and their statuses. The published one has a draft.
-POLICIES = {"reviewed": "IN_REVIEW", "approved": "APPROVED", "published": "PUBLISHED"}
+# The policies of the world beyond those of all kinds, and their statuses: one for each step that ends what it begins
+# with. The published one has a draft.
+POLICIES = {
+    **dict.fromkeys(("reviewed", "rejected", "withdrawn"), "IN_REVIEW"),
+    "approved": "APPROVED",
+    **dict.fromkeys(("published", "retired"), "PUBLISHED"),
+}
 
 
 def policy_values(state: str, approver_id: str) -> dict[str, Any]:

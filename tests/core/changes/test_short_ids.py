@@ -42,7 +42,9 @@ def reserved(database: Database, table: type[Table] = Task, column: str = "short
 # --- One after the other
 
 
-@pytest.mark.parametrize(("table", "column", "last"), [(Task, "short_id", 4), (Task, "order", 4), (Policy, "order", 7)])
+@pytest.mark.parametrize(
+    ("table", "column", "last"), [(Task, "short_id", 4), (Task, "order", 4), (Policy, "order", 10)]
+)
 def test_numbers_follow_the_highest_that_there_is(
     database: Database, table: type[Table], column: str, last: int
 ) -> None:

@@ -199,7 +199,7 @@ def by_role(operation: Operation) -> bool:
 def harmless_first(operations: Iterable[Operation]) -> list[Operation]:
     """Operations in an order in which each finds what it is about: what takes it away comes last."""
 
-    def harm(operation: Operation) -> tuple[bool, bool, bool, bool, bool]:
+    def harm(operation: Operation) -> tuple[bool, ...]:
         removes = operation.method == "DELETE"
         ends_all = _does(operation, Organization, "UPDATE") and removes
         archives = _does(operation, ArchiveEntry, "INSERT")
@@ -210,6 +210,7 @@ def harmless_first(operations: Iterable[Operation]) -> list[Operation]:
             ends_all,
             removes,
             archives,
+            operation.operation_id == "finalizeRecord",  # what is final is not changed
         )
 
     return sorted(operations, key=harm)
@@ -232,11 +233,12 @@ def _world() -> dict[str, list[dict[str, Any]]]:
 
 # The policy of the world from which each step is possible.
 _POLICIES = {
-    **dict.fromkeys(("withdrawPolicy", "approvePolicy", "rejectPolicy"), "reviewed"),
+    "approvePolicy": "reviewed",
+    "rejectPolicy": "rejected",
+    "withdrawPolicy": "withdrawn",
     "publishPolicy": "approved",
-    **dict.fromkeys(
-        ("retirePolicy", "getPolicyDraft", "putPolicyDraft", "discardPolicyDraft", "acknowledgePolicy"), "published"
-    ),
+    "retirePolicy": "retired",
+    **dict.fromkeys(("getPolicyDraft", "putPolicyDraft", "discardPolicyDraft", "acknowledgePolicy"), "published"),
 }
 
 
