@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from httpx2 import Response
 
 from tests.console.app.conftest import People
@@ -119,6 +120,19 @@ def test_a_member_reads_and_acknowledges_in_two_taps(people: People) -> None:
     listed = f"{ALPHA}policies/{policy}/acknowledgements/"
     assert "Viewer" not in text_of(people["editor"].get(f"{listed}?state=OPEN")).partition("Name")[2]
     assert "Viewer" in text_of(people["editor"].get(f"{listed}?state=DONE")).partition("Name")[2]
+
+
+@pytest.mark.parametrize("roles", [["editor", "admin"], []])
+def test_who_is_asked_to_acknowledge_is_chosen(roles: list[str], people: People) -> None:
+    policy = f"policies-approved-{ALPHA_ID}"
+    page, steps = f"{ALPHA}records/policies/{policy}/", f"{ALPHA}policies/{policy}/steps/"
+    form = next(one for one in Parsed(people["editor"].get(page)).forms if "asks" in one.fields)
+    assert form.fields["roles"]
+    sent = {"step": "publish", "asks": "true", "roles": roles}
+    assert people["editor"].client.post(steps, data=sent, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 303
+    for user in ("viewer", "editor", "admin"):
+        is_asked = 'name="step" value="acknowledge"' in people[user].get(page).text
+        assert is_asked == (user in roles), user
 
 
 def test_a_form_that_nobody_typed_is_refused(people: People) -> None:

@@ -48,6 +48,8 @@ async def take_step(page_request: OrganizationRequest) -> Response:
         if re.fullmatch(r"[0-9]{1,18}", form.get("version")) is None:
             raise InvalidRequest(text("problem.form"))
         body = {"version": int(form.get("version"))} | ({"reason": form.get("reason")} if step == "reject" else {})
+    elif step == "publish" and form.has("asks"):
+        body = {"acknowledgingRoles": form.all("roles")}
     outcome = await page_request.change(_STEPS[step], row_id=policy_id, body=body)
     if outcome.refusal is not None:
         return await details.show_one(page_request, outcome.refusal, kind=Policy)

@@ -17,7 +17,7 @@ _MOST_FIRST = 5
 _FIRST: Mapping[str, tuple[str, ...]] = {
     "auditItems": ("name", "type", "status", "deadline", "findings"),
     "audits": ("name", "type", "frameworkId", "started", "notes"),
-    "incidents": ("name", "severity", "status", "ownerId", "description"),
+    "incidents": ("name", "severity", "detectedAt", "isPersonalDataBreach", "ownerId"),
     "records": ("title", "status", "assigneeMemberId", "dueDate", "content"),
     "vendors": ("name", "status", "category", "ownerId", "description"),
 }
