@@ -45,8 +45,10 @@ def changes_of(database: Database, *, mails: bool = False) -> Changes:
     """
 
     def effects(unit: UnitOfWork, shown: Shown) -> Mapping[str, Any]:
-        from normata.coverage.effects import coverage_effects  # noqa: PLC0415 - only dry runs need it
+        # Only dry runs need them.
+        from normata.coverage.effects import coverage_effects  # noqa: PLC0415
+        from normata.evidence.effects import unsupported_by  # noqa: PLC0415
 
-        return coverage_effects(unit, shown)
+        return coverage_effects(unit, shown, unsupported_by(unit, shown))
 
     return Changes(database, subscribers(mails=mails), Notification, effects)

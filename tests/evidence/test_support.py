@@ -135,6 +135,31 @@ def test_an_assessment_is_stale_once_its_last_evidence_ends(alpha: Evidences, da
 
 
 @on_both
+@pytest.mark.parametrize("how", ["expire", "archive", "archive many", "unlink"])
+def test_a_dry_run_says_what_becomes_stale(alpha: Evidences, how: str) -> None:
+    (first, first_link), (second, second_link) = alpha.supported(None), alpha.supported()
+    done(alpha.put(OTHER, coverageStatus="FULL"))
+    gone, _ = alpha.supported(control=OTHER)
+    alpha.archive(gone)  # it is stale already
+
+    def said(piece: str, link: str) -> list[str]:
+        many = {"organizationId": ALPHA, "records": [{"kind": "evidence", "id": piece}]}
+        method, path, body = {
+            "expire": ("PATCH", f"/evidence/{piece}/", {"validUntil": PAST}),
+            "archive": ("POST", f"/evidence/{piece}/archive/", None),
+            "archive many": ("POST", "/archive/", many),
+            "unlink": ("DELETE", f"/links/{link}/", None),
+        }[how]
+        answer = done(alpha.client.request(method, path, json=body, params={"dryRun": "true"}, headers=alpha.headers))
+        return [one["controlId"] for one in answer["stale"]["controls"]]
+
+    assert said(first, first_link) == []
+    alpha.archive(first)
+    assert said(second, second_link) == [CONTROL]
+    assert stale_controls(alpha) == [OTHER]
+
+
+@on_both
 @pytest.mark.parametrize("how", ["confirm", "assess", "evidence", "restore", "extend", "note"])
 def test_what_ends_it(alpha: Evidences, how: str) -> None:
     piece, _ = alpha.supported()

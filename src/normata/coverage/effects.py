@@ -50,15 +50,16 @@ def moves_of(
     )
 
 
-def coverage_effects(unit: UnitOfWork, shown: Shown) -> dict[str, Any]:
+def coverage_effects(unit: UnitOfWork, shown: Shown, unsupported: Iterable[Place] = ()) -> dict[str, Any]:
     """The members of :class:`normata.core.http.dry_run.DryRun` that tell of coverage, of organizations that are shown.
 
-    It is called once everything is written. A control that is there no longer is left out: a change of its own says so.
+    ``unsupported`` are the controls whose assessments become stale because their evidence ends. It is called once
+    everything is written. A control that is there no longer is left out: a change of its own says so.
     """
     published = [change for change in unit.published if shown is None or change.organization_id in shown]
     levels: dict[Place, tuple[Level, Level]] = {}
     conflicts: dict[Place, tuple[Conflict | None, Conflict | None]] = {}
-    stale: list[Place] = []
+    stale: list[Place] = [*unsupported]
     for change in published:
         organization_id = change.organization_id or ""
         if isinstance(change, CoverageMoved):

@@ -30,23 +30,37 @@ class FollowEvidence:
     def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str) -> None:
         """Write what these changes mean for the controls that they are about."""
         del actor, moment
-        controls: defaultdict[str, set[str]] = defaultdict(set)
-        pieces: defaultdict[str, list[str]] = defaultdict(list)
-        for change in changes:
-            row = change.row or change.before
-            if row is None or change.organization_id is None:
-                continue
-            if change.table is Link and _is_support(row) and _differs(change, _OF_LINK):
-                controls[change.organization_id].add(row["to_id"])
-            elif change.table is Evidence and _differs(change, _OF_EVIDENCE):
-                pieces[change.organization_id].append(row["id"])
+        controls, pieces = concerned(changes)
         for organization_id in sorted({*controls, *pieces}):
             # Before it reads, so that of two changes of the same control the second sees the first.
             transaction.lock(f"evidence of {organization_id}")
-            for batch in batches(sorted(pieces[organization_id])):
-                key = {"organization": organization_id, "ids": batch}
-                controls[organization_id].update(transaction.scalars(_SUPPORTED, key))
+            controls[organization_id] |= controls_of(transaction, organization_id, pieces[organization_id])
             _store(transaction, organization_id, sorted(controls[organization_id]))
+
+
+def concerned(changes: Sequence[Change]) -> tuple[defaultdict[str, set[str]], defaultdict[str, list[str]]]:
+    """What changes may say of evidence: by organization the controls of links, and the ids of pieces of evidence."""
+    controls: defaultdict[str, set[str]] = defaultdict(set)
+    pieces: defaultdict[str, list[str]] = defaultdict(list)
+    for change in changes:
+        row = change.row or change.before
+        if row is None or change.organization_id is None:
+            continue
+        if change.table is Link and _is_support(row) and _differs(change, _OF_LINK):
+            controls[change.organization_id].add(row["to_id"])
+        elif change.table is Evidence and _differs(change, _OF_EVIDENCE):
+            pieces[change.organization_id].append(row["id"])
+    return controls, pieces
+
+
+def controls_of(transaction: Transaction, organization_id: str, pieces: Sequence[str]) -> set[str]:
+    """The controls that these pieces support, or have supported."""
+    key = {"organization": organization_id}
+    return {
+        control
+        for batch in batches(sorted(pieces))
+        for control in transaction.scalars(_SUPPORTED, {**key, "ids": batch})
+    }
 
 
 def is_followed(transaction: Transaction, organization_id: str) -> bool:
