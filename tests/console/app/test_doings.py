@@ -81,7 +81,8 @@ def test_every_link_and_form_works_and_the_documentation_tells_what_they_do(peop
     assert people.instance.client.put(path, json=said, headers=headers).status_code == 200
     comment = {"organizationId": ALPHA_ID, "about": {"kind": "controls", "id": "moon.A.5"}, "text": "Own"}
     assert people.instance.client.post("/comments/", json=comment, headers=headers).status_code == 201
-    [in_force] = stored.rows(people.instance.database, PolicyVersion, organization_id=ALPHA_ID, state="PUBLISHED")
+    published = {"policy_id": f"policies-published-{ALPHA_ID}", "state": "PUBLISHED"}
+    [in_force] = stored.rows(people.instance.database, PolicyVersion, **published)
     done = {"id": "in-force", "versionId": in_force["id"], "acknowledgedAt": "2026-05-01T00:00:00.000Z"}
     people.instance.load({"acknowledgements": [acknowledgement_row(ALPHA_ID, "member-viewer") | done]})
     browser = people["owner"]
