@@ -99,6 +99,7 @@ def test_faults_lead_to_their_fields(open_page: Open) -> None:
 def test_a_status_of_ones_own(open_page: Open) -> None:
     page = open_page()
     page.goto(f"{PLACE}new/incidents/")
+    _open(page)
     page.get_by_label("Name").fill("Lost badge")
     own = page.get_by_label("Another value for Status")
     expect(own).to_be_hidden()
