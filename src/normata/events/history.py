@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import Select, and_, bindparam, literal, select, union
+from sqlalchemy import ColumnElement, Select, and_, bindparam, literal, select, union
 
 from normata.core.db.transaction import Transaction
 from normata.core.http.roles import AUDITOR, Role
@@ -117,12 +117,10 @@ def list_record_events(
     if transaction.row(_find(kind), parameters) is None:
         raise NotFound
     columns = _EVENT.c
-    conditions = [columns.entity_type == kind.__name__, columns.entity_id == record_id]
     if links := transaction.scalars(ids_of_links(query.organization_id, kind.path, record_id)):
-        conditions = [
-            columns.entity_type.in_((kind.__name__, Link.__name__)),
-            columns.entity_id.in_([record_id, *links]),
-        ]
+        about = columns.entity_id.in_([record_id, *links])
+        return _page_of(transaction, _about(query, (kind, Link), about), query)
+    conditions = (columns.entity_type == kind.__name__, columns.entity_id == record_id)
     return _page(transaction, select(*columns).where(*conditions), query)
 
 
@@ -134,7 +132,6 @@ def list_control_events(transaction: Transaction, control_id: str, query: PageQu
     parameters = {"control": control_id, "organization": query.organization_id}
     if transaction.row(_CONTROL, parameters) is None:
         raise NotFound
-    columns = _EVENT.c
     made = select(_EVENT.c.entity_id).where(
         _EVENT.c.organization_id == query.organization_id, _EVENT.c.control_id == control_id
     )
@@ -142,23 +139,33 @@ def list_control_events(transaction: Transaction, control_id: str, query: PageQu
     present = select(_ASSESSMENT.c.id).where(
         _ASSESSMENT.c.organization_id == query.organization_id, _ASSESSMENT.c.control_id == control_id
     )
-    conditions = (
-        columns.entity_type.in_((ControlCoverage.__name__, Control.__name__, Link.__name__)),
-        columns.entity_id.in_(
-            union(
-                made,
-                present,
-                *ids_of_links(query.organization_id, Control.array, control_id).selects,
-                select(literal(control_id)),
-            )
-        ),
+    about = _EVENT.c.entity_id.in_(
+        union(
+            made,
+            present,
+            *ids_of_links(query.organization_id, Control.array, control_id).selects,
+            select(literal(control_id)),
+        )
     )
-    return _page(transaction, select(*columns).where(*conditions), query)
+    return _page_of(transaction, _about(query, (ControlCoverage, Control, Link), about), query)
+
+
+def _about(query: PageQuery, kinds: Iterable[type[Table]], about: ColumnElement[bool]) -> Select[Any]:
+    """The organization's events of these kinds, with a condition on what they are about.
+
+    They are read by their ids alone: SQLite would rather walk through all events of the organization, in their order.
+    """
+    own = select(_EVENT.c.id).where(_EVENT.c.organization_id == query.organization_id, about)
+    names = [kind.__name__ for kind in kinds]
+    return select(*_EVENT.c).where(_EVENT.c.id.in_(own), _EVENT.c.entity_type.in_(names))
 
 
 def _page(transaction: Transaction, statement: Select[Any], query: PageQuery) -> dict[str, Any]:
-    own = statement.where(_EVENT.c.organization_id == query.organization_id)
-    found = fetch_page(transaction, own, [_EVENT.c.at.desc(), _EVENT.c.id.desc()], query)
+    return _page_of(transaction, statement.where(_EVENT.c.organization_id == query.organization_id), query)
+
+
+def _page_of(transaction: Transaction, statement: Select[Any], query: PageQuery) -> dict[str, Any]:
+    found = fetch_page(transaction, statement, [_EVENT.c.at.desc(), _EVENT.c.id.desc()], query)
     return envelope([event_wire(row) for row in found.rows], found, query)
 
 
