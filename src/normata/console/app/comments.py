@@ -25,7 +25,6 @@ class CommentItem(NamedTuple):
     name: str
     at: str
     changed_at: str | None
-    text: str
     written: Markup
     is_own: bool
 
@@ -64,7 +63,6 @@ def _item(page_request: OrganizationRequest, comment: Mapping[str, Any]) -> Comm
         author["name"],
         created,
         updated if updated != created else None,
-        comment["text"],
         markdown(comment["text"]),
         author["userId"] == page_request.person.user_id and _may_write(page_request),
     )
@@ -77,7 +75,7 @@ async def write(page_request: OrganizationRequest) -> Response:
         return page_request.back(form, page_request.path())
     about = {"kind": form.get("kind"), "id": form.get("id")}
     body = {"about": about, "text": form.get("text")}
-    outcome = await page_request.change("createComment", body=body, key=form.get("key"))
+    outcome = await page_request.change("createComment", body=body)
     if outcome.refusal is not None:
         return _form_page(page_request, form, outcome.refusal)
     return page_request.back(form, page_request.path(), "commented")
