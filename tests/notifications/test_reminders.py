@@ -23,7 +23,7 @@ from normata.notifications.model import Notification, Reminder
 from normata.notifications.reminders import REMINDERS
 from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
-from normata.records.kinds import Finding, Incident, Record, RiskReview, Task
+from normata.records.kinds import Audit, Finding, Incident, Record, RiskReview, Task
 from normata.settings import Settings
 from normata.wiring import changes_of
 from tests import stored
@@ -137,7 +137,7 @@ def test_of_every_date_of_every_kind(date: Any, shared: Served) -> None:
     assert remind(shared, moment) == (date.kind.responsible is not None)
     new = [row for row in stored.rows(shared.database, Notification) if row not in before]
     if date.kind.responsible is None:
-        assert date.kind is Finding
+        assert date.kind in (Finding, Audit)
         assert new == []
         return
     (row,) = new
@@ -149,6 +149,23 @@ def test_of_every_date_of_every_kind(date: Any, shared: Served) -> None:
         row["payload"]["url"], params={"organizationId": ALPHA}, headers=shared.bearer("viewer", scope="read")
     )
     assert (response.status_code, response.json()["id"]) == (200, row_id)
+
+
+@on_both
+def test_of_an_audit_its_owner_is_told_until_it_has_started(service: Served) -> None:
+    for row_id, started in (("timed", "2026-06-15T08:00:00Z"), ("plain", "2026-06-15")):
+        add(service, Audit, row_id, started=started)
+        owns = {"fromKind": "memberships", "fromId": "member-viewer", "toKind": "audits", "toId": row_id}
+        service.load({"links": [{"id": f"owns {row_id}", "organizationId": ALPHA, "relation": "OWNS", **owns}]})
+    for moment, expected in (
+        ("2026-06-07T23:59", 0),
+        ("2026-06-09T12:00", 2),
+        ("2026-06-15T07:59", 2),
+        ("2026-06-15T08:00", 0),
+    ):
+        assert remind(service, f"{moment}:00.000Z") == expected, moment
+    service.load({"audits": [{"id": "timed", "name": "Moved", "started": "2026-06-15T07:00:00Z"}]})
+    assert remind(service, "2026-06-15T08:00:00.000Z") == 0
 
 
 @pytest.mark.parametrize(

@@ -64,9 +64,12 @@ def test_what_still_has_to_be_done(kind: type[Restorable]) -> None:
         for archived, status, ended in product((None, "2026-01-01"), statuses, (None, "2026-01-01")):
             others = {one.name: None for one in fields_of(kind)}
             once = {_wire(name): ended for name in field.ends.once}
-            record = {**others, **once, field.name: "2026-01-01", "archivedAt": archived, "status": status}
+            at = {field.name: "2126-01-01T00:00:00.000Z"}
+            record = {**others, **once, **at, "archivedAt": archived, "status": status}
             is_ended = status in field.ends.at or (ended is not None and bool(field.ends.once))
             assert field.is_open(record) == (archived is None and not is_ended)
+            past = record | {field.name: "2026-01-01T00:00:00.000Z"}
+            assert field.is_open(past) == (field.is_open(record) and not field.ends.ends_by_passing)
             assert not field.is_open({**record, field.name: None})
 
 

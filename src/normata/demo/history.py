@@ -360,7 +360,7 @@ def _is_moment(value: Any) -> bool:
 
 def reminder_days(records: Mapping[str, Sequence[Values]], until: str) -> list[str]:
     """The mornings of the seventh day before a record's due date, and of the due date itself, up to a moment."""
-    names = ("deadline", "dueDate", "nextReviewAt", "contractExpiry", "notificationDeadline")
+    names = ("deadline", "dueDate", "nextReviewAt", "contractExpiry", "notificationDeadline", "started")
     due = {str(one[name])[:10] for array in records.values() for one in array for name in names if one.get(name)}
     days = {date.fromisoformat(day) - timedelta(days=before) for day in due for before in (7, 0)}
     mornings = (f"{day.isoformat()}T05:00:00.000Z" for day in sorted(days))

@@ -23,7 +23,7 @@ from normata.core.schema.table import sql_table
 from normata.core.schema.wire import columns
 from normata.notifications.about_records import Reminded, Which
 from normata.notifications.model import Reminder
-from normata.records.due.queries import DueDate, all_due_dates
+from normata.records.due.queries import DueDate, all_due_dates, present
 from normata.records.owners import somebody_owns
 
 AT_ONCE = 200  # reminders of one date field in one transaction
@@ -95,6 +95,7 @@ def _bounds(moment: str) -> dict[str, str]:
         "timed_soon_before": hour(_HOURS_BEFORE["soon"]),
         "timed_now_from": day(-_DAYS_LATE),
         "timed_now_before": hour(_HOURS_BEFORE["now"]),
+        **present(moment),
     }
 
 
@@ -112,6 +113,7 @@ def _is_due_for_reminder(date: DueDate, which: Which) -> ColumnElement[bool]:
     )
     return and_(
         date.is_open(),
+        date.is_ahead(),
         table.c.organization_id.in_(bindparam("organizations", expanding=True)),
         column >= bindparam(f"{bound}_from", type_=UtcTimestamp()),
         column < bindparam(f"{bound}_before", type_=UtcTimestamp()),

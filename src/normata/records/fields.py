@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic.alias_generators import to_camel
 from sqlalchemy import Boolean, Column, Integer, String
 
-from normata.core.db.types import Document, UtcTimestamp
+from normata.core.db.types import Document, UtcTimestamp, now, passes_at
 from normata.core.schema.table import Due, table_named
 from normata.core.schema.wire import columns, wire_names
 from normata.records.base import Restorable, filter_columns, is_id
@@ -66,6 +66,8 @@ class Field:
         """Whether the due date of a record is still open."""
         ends = self.ends
         if ends is None or record[self.name] is None or record["archivedAt"] is not None:
+            return False
+        if ends.ends_by_passing and passes_at(record[self.name]) <= now():
             return False
         return record.get("status") not in ends.at and all(record[to_camel(name)] is None for name in ends.once)
 

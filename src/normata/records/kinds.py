@@ -216,7 +216,7 @@ class Audit(Maintained):
         "CERTIFICATION", "SURVEILLANCE", "RECERTIFICATION", "INTERNAL", "SUPPLIER", "CUSTOMER", "REGULATORY",
         default="INTERNAL",
     )  # fmt: skip
-    started: Mapped[Timestamp | None]
+    started: Mapped[Timestamp | None] = due(ends_by_passing=True)
     ended: Mapped[Timestamp | None]
     auditor: Mapped[ShortText | None] = names_person()
     notes: Mapped[Text | None]

@@ -202,15 +202,19 @@ def set_by(
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """When a due date is done: any of the statuses ``at``, or any of the columns ``once`` that is no longer null."""
+    """When a due date is done: any of the statuses ``at``, or any of the columns ``once`` that is no longer null.
+
+    One that ``ends_by_passing`` is done once it has passed, so that it is never overdue.
+    """
 
     at: tuple[str, ...] = ()
     once: tuple[str, ...] = ()
+    ends_by_passing: bool = False
 
 
-def due(*, at: Sequence[str] = (), once: Sequence[str] = ()) -> MappedColumn[Any]:
-    """A due date, which is done if the row has a status of ``at``, or a column of ``once`` is set."""
-    return mapped_column(info={"due": Due(tuple(at), tuple(once))})
+def due(*, at: Sequence[str] = (), once: Sequence[str] = (), ends_by_passing: bool = False) -> MappedColumn[Any]:
+    """A due date, which is done if the row has a status of ``at``, or a column of ``once`` is set, or by passing."""
+    return mapped_column(info={"due": Due(tuple(at), tuple(once), ends_by_passing)})
 
 
 def may_name(table: str) -> MappedColumn[Any]:

@@ -50,9 +50,9 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="List what is due",
         description="""\
 What is overdue in the organization or due within the next days (`within`), across all kinds of records, soonest first:
-`deadline`, `dueDate`, `nextReviewAt`, `contractExpiry` and `notificationDeadline`, and `reviewBy` of assessments. A
-record with two such dates may be
-listed twice. Archived records are omitted, and so are completed ones: a task that is `DONE` or
+`deadline`, `dueDate`, `nextReviewAt`, `contractExpiry`, `notificationDeadline`, `started` of audits, and `reviewBy` of
+assessments. A record with two such dates may be listed twice. An audit is due until `started` has passed, and so never
+overdue. Archived records are omitted, and so are completed ones: a task that is `DONE` or
 `CANCELLED`; a finding that is `RESOLVED`, `VERIFIED` or `CLOSED`; a review that has a `finishedAt`; an incident that
 is `CLOSED`, or whose authority was notified; a vendor that is `TERMINATED`; a policy that is `RETIRED`; the due date of
 a record that is `FINALIZED` or `SUPERSEDED`, and the next review of one that is `SUPERSEDED`.""",

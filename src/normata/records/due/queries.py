@@ -15,9 +15,12 @@ from sqlalchemy import (
     Integer,
     Select,
     TextClause,
+    and_,
     bindparam,
     literal_column,
+    or_,
     select,
+    true,
     tuple_,
     union_all,
 )
@@ -65,6 +68,19 @@ class DueDate(NamedTuple):
             return sql_text(where_due(self.column, self.sql().c[self.column].info["due"]))
         return sql_text(REVIEW_IS_DUE)
 
+    @property
+    def ends_by_passing(self) -> bool:
+        """Whether the date is done once it has passed."""
+        return issubclass(self.table, Restorable) and self.sql().c[self.column].info["due"].ends_by_passing
+
+    def is_ahead(self) -> ColumnElement[bool]:
+        """The condition that the date has not passed, where it ends by that; its parameters are :func:`present`."""
+        if not self.ends_by_passing:
+            return true()
+        at = self.sql().c[self.column]
+        moment, today = bindparam("moment", type_=at.type), bindparam("today", type_=at.type)
+        return and_(at >= today, or_(at > moment, at == today))
+
     def label(self) -> ColumnElement[Any]:
         """The title of a row; for an assessment, the name of its control."""
         if issubclass(self.table, Restorable):
@@ -78,6 +94,12 @@ def due_dates() -> tuple[DueDate, ...]:
     return tuple(
         DueDate(kind, column.name) for kind in Restorable.kinds for column in kind.sql().c if "due" in column.info
     )
+
+
+def present(moment: str) -> dict[str, str]:
+    """The parameters of :meth:`DueDate.is_ahead` at a moment: a date without a time passes when its day ends."""
+    day = datetime.fromisoformat(moment).replace(hour=0, minute=0, second=0, microsecond=0)
+    return {"moment": moment, "today": format_timestamp(day)}
 
 
 REVIEW = DueDate(ControlCoverage, "review_by")
@@ -132,6 +154,7 @@ def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[st
         "organization": query.organization_id,
         "user": user_id,
         "until": format_timestamp(datetime.fromisoformat(moment) + timedelta(days=int(query.within[:-1]))),
+        **present(moment),
     }
     dates = _due(mine=query.mine, are_near=True)
     columns = dates.selected_columns
@@ -230,6 +253,7 @@ def _of(date: DueDate, *, mine: bool) -> Select[Any]:
         member.label("member_id"),
     ).where(
         date.is_open(),
+        date.is_ahead(),
         table.c.organization_id == _ORGANIZATION,
         table.c[date.column] <= bindparam("until", type_=UtcTimestamp()),
     )
