@@ -24,6 +24,7 @@ from normata.frameworks.model import ControlCoverage, SetAsideMatch
 from normata.identity import operators
 from normata.identity.model import AccessToken, Invitation
 from normata.identity.sign_in_model import Session
+from normata.policies.acknowledgement_model import Acknowledgement
 from normata.records.assurance import Risk
 from normata.records.base import Restorable
 from normata.records.kinds import Finding, Policy, Task
@@ -33,7 +34,7 @@ from tests.comments.rows import comment_rows
 from tests.files.rows import file_row
 from tests.links.rows import link_row
 from tests.notifications.rows import notification_rows
-from tests.policies.rows import POLICIES, policy_arrays, policy_values
+from tests.policies.rows import POLICIES, open_acknowledgements, policy_arrays, policy_values
 from tests.risks.rows import RATED, outcome_row
 from tests.soa_versions.rows import version_rows
 from tests.views.rows import view_row
@@ -203,6 +204,9 @@ def furnish(unit: UnitOfWork) -> None:
         }
         unit.rows(insert(Invitation).values(values))
         unit.publish(Change("create", Invitation, row["organizationId"], row["id"], values))
+    for one in open_acknowledgements(OWNERS):
+        unit.rows(insert(Acknowledgement).values(one))
+        unit.publish(Change("create", Acknowledgement, one["organization_id"]))
 
 
 def remember(unit: UnitOfWork) -> None:

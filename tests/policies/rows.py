@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 # What rows get by the steps that follow, by array.
@@ -46,6 +47,14 @@ def acknowledgement_row(organization_id: str, member_id: str) -> dict[str, Any]:
     """That a member was asked to acknowledge that version."""
     key = {"organizationId": organization_id, "versionId": f"draft-{organization_id}", "memberId": member_id}
     return {"id": f"ask-{organization_id}", **key}
+
+
+def open_acknowledgements(members: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The rows of members who were asked long ago to acknowledge the published version, which begins with its load."""
+    for owner, member in members.items():
+        version = f"imported-{sha256(f'policies-published-{owner}'.encode()).hexdigest()[:32]}"
+        key = {"id": f"open-{owner}", "organization_id": owner, "version_id": version, "member_id": member}
+        yield key | {"requested_at": "2026-01-02T03:04:05.678Z"}
 
 
 def policy_arrays(members: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:

@@ -75,10 +75,12 @@ class Policies:
             method, f"/policies/{policy}/draft/", params=query, json=body or None, headers=self.headers(user)
         )
 
-    def versions(self, policy: str) -> Any:
+    def versions(self, policy: str, **query: int) -> Any:
         """The approved versions, the newest first."""
         path = f"/policies/{policy}/versions/"
-        answer = self.service.client.get(path, params={"organizationId": ALPHA}, headers=self.headers("auditor"))
+        answer = self.service.client.get(
+            path, params={"organizationId": ALPHA, **query}, headers=self.headers("auditor")
+        )
         assert answer.status_code == 200, answer.text
         return answer.json()["items"]
 

@@ -111,3 +111,22 @@ def test_a_publication_moves_the_next_review(
     year, month = (int(part) for part in published["updatedAt"][:7].split("-"))
     year, month = divmod(year * 12 + month - 1 + months, 12)
     assert published["nextReviewAt"].startswith(f"{year}-{month + 1:02}")
+
+
+def test_an_editor_reminds_those_who_have_not(policies: Policies, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = policies.make()
+    refused(policies.step("remind", policy), 409, "wrong_state")
+    policies.published(policy)
+    assert policies.done("remind", policy) == {"reminded": 0, "hasMore": False}  # nobody was asked yet
+    _run(policies, policy, "2026-01-01T00:00:00.000Z")
+    policies.done("acknowledge", policy, "viewer", version=1)
+    refused(policies.step("remind", policy, "viewer"), 403, "forbidden")
+    refused(policies.step("remind", policy, "foreigner"), 404, "not_found")
+    tried = policies.step("remind", policy, query={"dryRun": "true"})
+    assert tried.json()["answer"] == {"reminded": 3, "hasMore": False}
+    monkeypatch.setattr(acknowledging, "AT_ONCE", 2)
+    assert policies.done("remind", policy) == {"reminded": 2, "hasMore": True}
+    assert policies.done("remind", policy) == {"reminded": 1, "hasMore": False}
+    assert policies.done("remind", policy) == {"reminded": 0, "hasMore": False}  # nobody twice within a day
+    assert sorted(_asked(policies, "acknowledge_again")) == ["user-admin", "user-owner"]  # and not who reminds
+    assert policies.events(policy).count("ask_again") == 2

@@ -36,6 +36,11 @@ def difference_as_read(before: str, after: str) -> list[Piece]:
     return difference(*(read if read[0] != read[1] else (before, after)))
 
 
+def difference_in_full(before: str, after: str) -> list[Piece]:
+    """The same with all unchanged words."""
+    return list(_joined(_compared(_words(_MARKS.sub("", before)), _words(_MARKS.sub("", after)))))
+
+
 # Of headings, quotes, strong words and code.
 _MARKS = re.compile(r"^ {0,3}(?:#{1,6}[ \t]+|>[ \t]?)|[ \t]+#+[ \t]*$|\*\*|`", re.MULTILINE)
 

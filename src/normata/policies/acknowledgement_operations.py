@@ -9,7 +9,7 @@ from normata.core.schema.fields import Timestamp
 from normata.core.schema.wire import Wire
 from normata.errors import Archived, WrongState, WrongVersion
 from normata.policies.acknowledgement_listing import AcknowledgementPage, AcknowledgementQuery, list_acknowledgements
-from normata.policies.acknowledging import ACKNOWLEDGEMENT_WRITES, acknowledge
+from normata.policies.acknowledging import ACKNOWLEDGEMENT_WRITES, REQUEST_WRITES, acknowledge, remind
 from normata.policies.operations import PolicyApproval
 from normata.records.kinds import Policy
 
@@ -20,6 +20,13 @@ class PolicyAcknowledgement(Wire):
     version_id: str = Field(description="The id of the version.")
     member_id: str = Field(description="The id of the membership.")
     acknowledged_at: Timestamp = Field(description="When they have acknowledged it first.")
+
+
+class PolicyReminder(Wire):
+    """How many members were reminded."""
+
+    reminded: int = Field(description="The number of members who were reminded.")
+    has_more: bool = Field(description="Whether the limit of one request was reached.")
 
 
 _MEMBER = {
@@ -62,6 +69,25 @@ nothing.""",
             "memberId": "member-dana",
             "acknowledgedAt": "2026-11-21T08:02:41.007Z",
         },
+    ),
+    ChangeOperation(
+        http_method="POST",
+        path=f"/{Policy.path}/{{id}}/remind/",
+        operation_id="remindOfPolicy",
+        tag="Policies",
+        summary="Remind members of a policy",
+        description="""\
+Reminds the members who were asked to acknowledge the published version and have not, without waiting for the week to
+end: 200 at a time, and nobody twice within a day. `hasMore` says whether another request may remind more.""",
+        about=Policy,
+        id_description="The id of the live policy.",
+        work=lambda unit, request: remind(unit, request.id),
+        present=lambda found: {"reminded": found.members, "hasMore": found.has_more},
+        writes=REQUEST_WRITES,
+        errors=(Archived, WrongState),
+        answer=PolicyReminder,
+        answer_description="How many were reminded.",
+        example={"reminded": 13, "hasMore": False},
     ),
     ListOperation(
         path=f"/{Policy.path}/{{id}}/acknowledgements/",

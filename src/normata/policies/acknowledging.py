@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, exists, func, insert, select, update
 
@@ -26,7 +26,7 @@ from normata.policies.model import PolicyVersion
 from normata.policies.steps import ACKNOWLEDGEMENTS
 from normata.policies.versions import Versions, change_policy
 from normata.records.kinds import Policy
-from normata.records.lookup import find
+from normata.records.lookup import find, found_for_change
 
 AT_ONCE = 200  # members who are asked, or reminded, in one transaction
 _AGAIN = timedelta(days=1)  # until the next look for members who have joined
@@ -45,6 +45,13 @@ class AcknowledgementsRequested(Change):
     policy: Mapping[str, Any] = field(default_factory=dict)
     number: int = 0
     member_ids: Sequence[str] = ()
+
+
+class Reminded(NamedTuple):
+    """How many members were reminded, and whether more could be: there is a limit for one transaction."""
+
+    members: int
+    has_more: bool
 
 
 def acknowledge(unit: UnitOfWork, policy_id: str, number: int) -> Any:
@@ -90,9 +97,9 @@ def ask(unit: UnitOfWork, version: Any, policy: Any) -> int:
     return len(members)
 
 
-def remind_open(unit: UnitOfWork, version: Any, policy: Any, moment: str) -> int:
-    """Remind the next members who were asked a week ago, and return how many there were."""
-    before = format_timestamp(datetime.fromisoformat(moment) - _REMINDED_AFTER)
+def remind_open(unit: UnitOfWork, version: Any, policy: Any, moment: str, after: timedelta = _REMINDED_AFTER) -> int:
+    """Remind the next members who were asked or reminded so long ago, and return how many there were."""
+    before = format_timestamp(datetime.fromisoformat(moment) - after)
     key = {"organization": version.organization_id, "version": version.id}
     rows = unit.rows(_OPEN, {**key, "before": before, "moment": unit.moment, "most": AT_ONCE})
     if rows:
@@ -100,6 +107,23 @@ def remind_open(unit: UnitOfWork, version: Any, policy: Any, moment: str) -> int
         members = [row.member_id for row in rows]
         _publish(unit, "ask_again", version, policy, members)
     return len(rows)
+
+
+def remind(unit: UnitOfWork, policy_id: str) -> Reminded:
+    """Remind the next members who have not acknowledged the published version of a policy, nor were reminded today.
+
+    Raises NotFound, InsufficientRole, Archived, and WrongState if none is published.
+    """
+    policy = found_for_change(unit, Policy, policy_id)
+    if policy.archived_at is not None:
+        raise Archived
+    version = Versions(unit, policy).last("PUBLISHED")
+    if version is None:
+        raise WrongState(policy.status, ("PUBLISHED",))
+    found = remind_open(unit, version, policy, unit.moment, _AGAIN)
+    if found:
+        change_policy(unit, "ask_again", policy, version)
+    return Reminded(found, has_more=found == AT_ONCE)
 
 
 def _publish(unit: UnitOfWork, action: str, version: Any, policy: Any, members: Sequence[str]) -> None:

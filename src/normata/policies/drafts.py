@@ -92,7 +92,8 @@ def _publish(unit: UnitOfWork, action: str, policy: Any) -> None:
     change_policy(unit, action, policy)
 
 
-_NO_VERSION = {"number": None, "state": FREE, **dict.fromkeys(("reason", "submitted_by_id", "submitted_at"))}
+_BY_STEPS = ("edited_by_id", "created_at", "submitted_by_id", "submitted_at")
+_NO_VERSION = {"number": None, "state": FREE, **dict.fromkeys(("reason", *_BY_STEPS))}
 
 
 def _as_draft(version: Any, content: Any) -> Mapping[str, Any]:

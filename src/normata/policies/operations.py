@@ -15,11 +15,11 @@ from normata.core.http.operation import ChangeOperation, ListOperation, Operatio
 from normata.core.http.request import Request
 from normata.core.http.roles import Role
 from normata.core.schema.fields import MAX_NUMBER, Json, Text, Timestamp
-from normata.core.schema.paging import OrganizationQuery, Page, PageQuery
+from normata.core.schema.paging import OrganizationQuery, Page
 from normata.core.schema.wire import Input, Wire, as_wire, wire
 from normata.errors import Archived, NoApprover, WrongState, WrongVersion
 from normata.policies import drafts, steps
-from normata.policies.listing import list_versions
+from normata.policies.listing import ChangesQuery, VersionQuery, changes_of, list_versions
 from normata.policies.model import ACKNOWLEDGING_ROLES, AcknowledgingRole, PolicyVersion
 from normata.policies.paragraphs import ParagraphChange
 from normata.records import examples
@@ -79,6 +79,8 @@ class PolicyDraft(Wire):
     title: str = Field(description="The title of the policy.")
     content: Any = Field(description="The text.")
     reason: str | None = Field(description="Why it was rejected last; null if it was not.")
+    edited_by_id: str | None = Field(description="The membership of who wrote the text last; null if that is unknown.")
+    created_at: Timestamp | None = Field(description="When the draft was begun; null if that is the policy itself.")
     submitted_by_id: str | None = Field(description="The membership of who submitted it last.")
     submitted_at: Timestamp | None = Field(description="When it was submitted last.")
 
@@ -91,10 +93,27 @@ _Listed = create_model(
         list[ParagraphChange] | None,
         Field(
             description="What it changed, by paragraph; null if there is no version before, or a text of the two was"
-            " erased."
+            " erased, or it is left out."
+        ),
+    ),
+    changes_left_out=(
+        bool,
+        Field(
+            description="Whether `changes` are left out, because the texts of the page are so long:"
+            " `/policies/{id}/changes/` compares two of them."
         ),
     ),
 )
+
+
+class PolicyChanges(Wire):
+    """What a text of a policy changes."""
+
+    version: int | None = Field(description="The number of the version; null for a draft that was never submitted.")
+    since: int | None = Field(description="The number of the version that it is compared with; null if there is none.")
+    changes: list[ParagraphChange] | None = Field(
+        description="What differs, by paragraph; null if there is no version before, or a text of the two was erased."
+    )
 
 
 class PolicyVersionPage(Page[_Listed]):
@@ -109,9 +128,12 @@ _DRAFT: dict[str, Any] = {
     "title": "Cryptography and Key Management",
     "content": "## Approved methods\n\nOnly methods of the current list are used.",
     "reason": None,
-    "submittedById": "member-ines",
+    "editedById": "member-tomasz",
+    "createdAt": "2026-11-09T09:14:03.120Z",
+    "submittedById": "member-tomasz",
     "submittedAt": "2026-11-18T09:14:03.120Z",
 }
+_CHANGE = {"change": "ADDED", "paragraph": 2, "text": "Only methods of the current list are used."}
 _VERSION: dict[str, Any] = {
     "id": "01a2033c-19a0-7c51-93a4-0f4b8b7c9d42",
     "organizationId": "org-harbourlight",
@@ -133,7 +155,8 @@ _VERSION: dict[str, Any] = {
     "publishedAt": "2026-11-20T15:10:02.500Z",
     "supersededAt": None,
     "erasedAt": None,
-    "changes": [{"change": "ADDED", "paragraph": 2, "text": "Only methods of the current list are used."}],
+    "changes": [_CHANGE],
+    "changesLeftOut": False,
 }
 
 
@@ -320,11 +343,28 @@ it, when, its hash, which the events of its steps have as well, and what it chan
 elsewhere: it was imported, and not approved here.""",
         about=Policy,
         id_description="The id of the policy.",
-        query=PageQuery,
+        query=VersionQuery,
         build=lambda transaction, request: list_versions(transaction, request.id, request.query),
         is_long=True,
         answer=PolicyVersionPage,
         answer_description="A page of versions.",
         example={"items": [_VERSION], "total": 1, "totalIsExact": True, "page": 1, "limit": 100},
+    ),
+    ReadOperation(
+        path=f"/{Policy.path}/{{id}}/changes/",
+        operation_id="getPolicyChanges",
+        tag=_TAG,
+        summary="Compare two texts of a policy",
+        description="""\
+What a version of a policy, or its draft, changes in the text of an earlier version, by paragraph. Where more than 300
+paragraphs lie between the first and the last that differ, all of them count as replaced.""",
+        about=Policy,
+        id_description="The id of the policy.",
+        query=ChangesQuery,
+        build=lambda transaction, request: changes_of(transaction, request.id, request.query),
+        is_long=True,
+        answer=PolicyChanges,
+        answer_description="The changes.",
+        example={"version": 4, "since": 3, "changes": [_CHANGE]},
     ),
 )

@@ -165,3 +165,40 @@ def test_only_admins_are_offered_to_name_an_approver(people: People) -> None:
             assert text.count('id="field-approverId"') == number
         bulk = browser.get(f"{ALPHA}records/policies/").text
         assert bulk.count('value="assign"') == number
+
+
+def test_the_text_is_a_document(people: People) -> None:
+    """Of each version, with what it changes, as the address says; and the next one is written beside its preview."""
+    page, draft = f"{ALPHA}records/policies/{REVIEWED}/", f"{ALPHA}policies/{REVIEWED}/draft/"
+    _step(people, "owner", REVIEWED, "approve", version="1")
+    _step(people, "editor", REVIEWED, "publish")
+    text = "Lock the front door.\n\n- Keep the key."
+    assert _post(people, "editor", draft, step="save", content=text, **{"as.content": "text"}).status_code == 303
+    in_force = people["viewer"].get(page)
+    assert "Lock the door." in in_force.text
+    assert "Imported, not approved here" in text_of(in_force)
+    assert "front" not in in_force.text
+    changed = people["viewer"].get(f"{page}?version=draft&show=changes").text
+    assert "Lock the <ins>front </ins>door." in changed
+    assert "<ins>- Keep the key.</ins>" in changed
+    assert "Changes since 1" in changed
+    assert "<ins>" not in people["viewer"].get(f"{page}?version=draft&show=text").text
+    assert f'href="{draft}"' not in changed
+    written = people["editor"].get(draft)
+    assert "<li>Keep the key.</li>" in written.text.partition("data-preview")[2]
+    _step(people, "editor", REVIEWED, "submit")
+    to_approve = people["owner"].get(page).text  # who is to approve it sees what it changes
+    assert "<ins>front </ins>" in to_approve
+    assert len(re.findall('class="btn main', to_approve)) == 1
+    for odd in ("9", "x", "9" * 30):
+        assert "Lock the door." in people["viewer"].get(f"{page}?version={odd}").text
+
+
+def test_the_first_text_is_written_in_the_same_editor(people: People) -> None:
+    policy = f"policies-live-{ALPHA_ID}"
+    draft = f"{ALPHA}policies/{policy}/draft/"
+    form = _form(people, "editor", draft)
+    sent = {"tag": form.fields["tag"], "as.content": "text", "step": "save"}
+    assert _post(people, "editor", draft, content="First.", **sent).status_code == 303
+    assert "First." in people["viewer"].get(f"{ALPHA}records/policies/{policy}/").text
+    assert _post(people, "editor", draft, content="Late.", **sent).status_code == 412

@@ -231,6 +231,11 @@ def _world() -> dict[str, list[dict[str, Any]]]:
     return world.bundle()
 
 
+_OF_PUBLISHED = (
+    *("getPolicyDraft", "putPolicyDraft", "discardPolicyDraft", "acknowledgePolicy", "getPolicyChanges"),
+    "remindOfPolicy",
+)
+
 # The policy of the world from which each step is possible.
 _POLICIES = {
     "approvePolicy": "reviewed",
@@ -238,7 +243,7 @@ _POLICIES = {
     "withdrawPolicy": "withdrawn",
     "publishPolicy": "approved",
     "retirePolicy": "retired",
-    **dict.fromkeys(("getPolicyDraft", "putPolicyDraft", "discardPolicyDraft", "acknowledgePolicy"), "published"),
+    **dict.fromkeys(_OF_PUBLISHED, "published"),
 }
 
 

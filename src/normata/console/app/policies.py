@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -30,7 +31,9 @@ _STEPS = {
     "publish": "publishPolicy",
     "retire": "retirePolicy",
     "acknowledge": "acknowledgePolicy",
+    "remind": "remindOfPolicy",
 }
+_FREE = "DRAFT"  # the status of a policy whose own text is still to be approved
 _OF_VERSION = ("approve", "reject", "acknowledge")  # whatever the role
 _MOST = "20"  # versions on a page
 
@@ -77,8 +80,10 @@ async def write_draft(page_request: OrganizationRequest) -> Response:
         return await _draft_page(page_request, form, refusal)
     if step == "preview" or form.has("again"):
         return await _draft_page(page_request, form)
+    policy = await page_request.ask_one(ApiQuery("getPolicy", id=policy_id))
+    operation = "changePolicy" if policy["status"] == _FREE else "putPolicyDraft"
     outcome = await page_request.change(
-        "putPolicyDraft", row_id=policy_id, body={"content": content}, if_match=form.get("tag")
+        operation, row_id=policy_id, body={"content": content}, if_match=form.get("tag")
     )
     if outcome.refusal is not None:
         return await _draft_page(page_request, form, outcome.refusal)
@@ -98,9 +103,13 @@ async def _draft_page(
     policy = await page_request.ask_one(ApiQuery("getPolicy", id=policy_id))
     drafts = await page_request.ask_if_there(ApiQuery("getPolicyDraft", id=policy_id))
     draft = drafts[0] if drafts else None
+    since = None
+    if draft is not None and policy["status"] not in (_FREE, "IN_REVIEW"):
+        since = (await page_request.ask_one(ApiQuery("getPolicyChanges", id=policy_id)))["since"]
     shown, written = _written(policy if draft is None else draft)
     if form is not None:
         shown, written = form.get("content"), form.get("as.content", AS_TEXT)
+    changed = policy if policy["status"] == _FREE else draft
     return page_request.page(
         "app/policy_draft.html",
         status=refusal.status if refusal else 200,
@@ -109,8 +118,9 @@ async def _draft_page(
         draft=draft,
         content=shown,
         written=written,
-        tag=form.get("tag") if form else tag_of(draft) if draft else "",
-        preview=markdown(shown) if form is not None and written == AS_TEXT else None,
+        tag=form.get("tag") if form else tag_of(changed) if changed else "",
+        preview=await asyncio.to_thread(markdown, shown) if written == AS_TEXT else None,
+        since=since,
         refusal=refusal,
     )
 

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-
-from markupsafe import Markup
 
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
-from normata.console.differences import Piece, difference_as_read
-from normata.console.filters import as_json
-from normata.console.markdown import markdown
+from normata.console.app.records.paper import Paper, paper_of
+from normata.console.app.records.references import Named, names_of
+from normata.console.texts import text
 from normata.records.kinds import Policy
 
 _SHOWN = "5"  # versions on the page of a policy
 _URGENT = ("approve", "acknowledge", "publish", "submit")
+_IN_FORCE = ("APPROVED", "PUBLISHED")
+
+
+class Way(NamedTuple):
+    """A step of the way to the version in force: its name, who has taken it or is to take it, and when."""
+
+    name: str
+    state: str
+    who: str
+    at: str | None
 
 
 class Approval(NamedTuple):
-    """The newest text of a policy: its ``state``, and the ``draft`` unless that is approved.
+    """Where a policy stands: the ``state`` of its newest text, and the ``draft`` unless that is approved.
 
-    ``steps`` are those that the member can take now, ``edits`` is true if they can write the next draft. ``requested``
-    and ``done`` count who is asked to acknowledge the published version, ``in_force``, and who has; ``missing`` are
-    some of those who have not. ``changes`` are how a draft in review differs from the text in force.
+    ``steps`` are those that the member can take now, ``edits`` is true if they can write the text that comes next.
+    ``requested`` and ``done`` count who is asked to acknowledge the published version, ``in_force``, and who has;
+    ``missing`` are some of those who have not. ``paper`` is the text that is shown, ``names`` are those of people.
     """
 
     state: str
@@ -36,23 +43,14 @@ class Approval(NamedTuple):
     requested: int
     done: int
     missing: Sequence[Mapping[str, Any]]
-    changes: Sequence[Piece]
+    paper: Paper
+    way: Sequence[Way]
+    names: Named
 
     @property
     def next(self) -> str | None:
         """The step that the member is most likely to take now; null if only others are possible."""
         return next((step for step in _URGENT if step in self.steps), None)
-
-    @property
-    def text(self) -> Markup:
-        """The text of the draft, as people read it."""
-        content = None if self.draft is None else self.draft["content"]
-        return markdown(content if isinstance(content, str) else as_json(content))
-
-    @property
-    def reached(self) -> int:
-        """How many of draft, review, approval and publication are done."""
-        return {"DRAFT": 0, "IN_REVIEW": 1, "APPROVED": 2}.get(self.state, 4)
 
 
 async def approval_of(page_request: OrganizationRequest, policy: Mapping[str, Any]) -> Approval:
@@ -74,35 +72,65 @@ async def approval_of(page_request: OrganizationRequest, policy: Mapping[str, An
     if page_request.may("editor") and is_live:
         steps |= {"DRAFT": {"submit"}, "IN_REVIEW": {"withdraw"}}.get(state, set())
         steps |= {"publish"} if any(one["state"] == "APPROVED" for one in found) else set()
-        is_in_force = any(one["state"] in ("APPROVED", "PUBLISHED") for one in found)
+        is_in_force = any(one["state"] in _IN_FORCE for one in found)
         steps |= {"retire"} if is_in_force and state != "IN_REVIEW" else set()
+        steps |= {"remind"} if missing["total"] else set()
     if state == "IN_REVIEW" and is_live and organization["memberId"] == policy["approverId"]:
         steps |= {"approve", "reject"}
     if is_live and mine["items"]:
         steps.add("acknowledge")
-    writes = page_request.may("editor") and is_live and state != "IN_REVIEW"
+    newest_text = draft if draft is not None and draft["number"] is not None else next(iter(found), None)
+    people = [policy["approverId"]]
+    people += [one[who] for one in (newest_text, *found) if one for who in _PEOPLE if one.get(who)]
+    names = await names_of(page_request, [("memberships", one) for one in people])
+    done = everybody["total"] - missing["total"]
     return Approval(
         state,
         draft,
         found,
         frozenset(steps),
-        writes and policy["status"] not in ("DRAFT", "IN_REVIEW"),
+        page_request.may("editor") and is_live and state != "IN_REVIEW",
         everybody["version"],
         everybody["total"],
-        everybody["total"] - missing["total"],
+        done,
         missing["items"],
-        await _changes(policy, draft),
+        await paper_of(page_request, policy, draft, found, is_to_approve="approve" in steps),
+        list(_way(policy, state, newest_text, names, (done, everybody["total"]))),
+        names,
     )
 
 
-async def _changes(policy: Mapping[str, Any], draft: Mapping[str, Any] | None) -> Sequence[Piece]:
-    """How a draft in review differs from the text in force; empty if there is none, or one of them is no text."""
-    if draft is None or draft["state"] != "IN_REVIEW" or policy["status"] == "IN_REVIEW":
-        return ()
-    before, after = policy["content"], draft["content"]
-    if not isinstance(before, str) or not isinstance(after, str):
-        return ()
-    return await asyncio.to_thread(difference_as_read, before, after)
+_PEOPLE = ("editedById", "submittedById", "approvedById")
+
+
+def _way(
+    policy: Mapping[str, Any], state: str, text_of: Mapping[str, Any] | None, names: Named, counts: tuple[int, int]
+) -> Iterator[Way]:
+    """The steps of the newest text of a policy, each with who has taken it, and when."""
+    reached = {"DRAFT": 0, "IN_REVIEW": 2, "APPROVED": 3}.get(state, 4)
+    known = text_of or {}
+    done, requested = counts
+
+    def named(who: str | None) -> str:
+        found = names.get(("memberships", who or ""))
+        return "" if found is None else found.words
+
+    parts = (
+        ("draft", named(known.get("editedById")), known.get("createdAt")),
+        ("submit", named(known.get("submittedById")), known.get("submittedAt")),
+        ("approve", named(known.get("approvedById") or policy["approverId"]), known.get("approvedAt")),
+        ("publish", "", known.get("publishedAt")),
+    )
+    for place, (name, who, at) in enumerate(parts):
+        is_done = place < reached
+        yield Way(name, "done" if is_done else "now" if place == reached else "", who, at if is_done else None)
+    if state == "PUBLISHED" and requested:
+        yield Way(
+            "acknowledge",
+            "done" if done == requested else "now",
+            text("policy.done_of", done=done, requested=requested),
+            None,
+        )
 
 
 def unwritten(page_request: OrganizationRequest, record: Mapping[str, Any] | None) -> frozenset[str]:
