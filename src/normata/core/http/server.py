@@ -25,7 +25,7 @@ from granian.http import HTTP1Settings
 from normata.core import log
 from normata.core.http.connections import PERSISTENCE, ConnectionLimit, stop_accepting
 from normata.core.http.failure import Failure
-from normata.core.http.supervisor import ENDING, GRACE, IDLE, LAST_ANSWERS, Prepared, Supervisor
+from normata.core.http.supervisor import GRACE, IDLE, LAST_ANSWERS, Prepared, Supervisor
 from normata.settings import Settings
 
 T = TypeVar("T")
@@ -171,12 +171,13 @@ def _load(
     of other workers to close.
     """
     # Until Granian handles signals here, the forked copy of the main process's handler would ignore them, and the main
-    # process would wait in vain. Ctrl-C goes to all processes, and the main process then ends the workers.
+    # process would wait in vain. Ctrl-C goes to all processes, and the main process then ends the workers. It stays
+    # blocked here: of two signals that come while Granian starts to serve, the second one makes it wait forever.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(LAST_ANSWERS, lambda *_: _give_way(port))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
     for descriptor in close:
         os.close(descriptor)
     main = multiprocessing.parent_process()
