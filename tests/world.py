@@ -22,7 +22,7 @@ from normata.core.db.types import format_timestamp
 from normata.events.recording import RecordEvents
 from normata.frameworks.model import ControlCoverage, SetAsideMatch
 from normata.identity import operators
-from normata.identity.model import AccessToken, Invitation
+from normata.identity.model import AccessToken, CalendarAddress, Invitation
 from normata.identity.sign_in_model import Session
 from normata.policies.acknowledgement_model import Acknowledgement
 from normata.records.assurance import Risk
@@ -163,7 +163,7 @@ SESSIONS = frozenset(row["id"] for row in sessions())
 
 
 def furnish(unit: UnitOfWork) -> None:
-    """Add what bundles cannot contain: the operator, invitations, tokens and sessions."""
+    """Add what bundles cannot contain: the operator, invitations, tokens, sessions and calendars."""
     operators.set_operator(unit, "user-operator", is_operator=True)
     for row in tokens():
         values = {
@@ -191,6 +191,9 @@ def furnish(unit: UnitOfWork) -> None:
         }
         unit.rows(insert(Session).values(values))
         unit.publish(Change("create", Session, None, row["id"], values))
+        address = {name: values[name] for name in ("user_id", "digest", "created_at")} | {"id": f"calendar-{row['id']}"}
+        unit.rows(insert(CalendarAddress).values(address))
+        unit.publish(Change("create", CalendarAddress, None, address["id"], address))
     for row in invitations():
         values = {
             "id": row["id"],

@@ -53,7 +53,7 @@ from normata.files.expiry import cleaning
 from normata.files.opening import open_store
 from normata.files.scanner import Scanner
 from normata.files.store import FileStore
-from normata.identity.last_use import LastUse, SessionUse
+from normata.identity.last_use import CalendarUse, LastUse, SessionUse
 from normata.identity.mail import Mailer
 from normata.identity.operators import require_operator
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
@@ -106,7 +106,7 @@ def create_app(settings: Settings | None = None) -> Service:
     if tracing is not None:
         tracing.watch(database, "sqlite" if database.embedded else "postgresql")
     signer = Signer(settings.event_key_file)
-    token_use, session_use = LastUse(database), SessionUse(database)
+    uses = token_use, *_ = LastUse(database), SessionUse(database), CalendarUse(database)
     sealer = Sealer(database, signer, metrics.sealing_failed)
     store, scanner = open_store(settings), Scanner(settings.scanner, settings.scanner_timeout)
     mailer = Mailer(settings.smtp_url, settings.mail_from, metrics.mailed)
@@ -131,7 +131,7 @@ def create_app(settings: Settings | None = None) -> Service:
         long_reads=long_reads,
         reads=Reads(database, long_reads, processes, settings.read_timeout, settings.long_read_process_after),
         processes=processes,
-        means=Means(settings, signer, token_use, session_use, mailer, store, scanner),
+        means=Means(settings, signer, *uses, mailer, store, scanner),
     )
 
     for one in FORGOTTEN:
@@ -142,8 +142,7 @@ def create_app(settings: Settings | None = None) -> Service:
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         background = [
-            asyncio.create_task(token_use.store_periodically()),
-            asyncio.create_task(session_use.store_periodically()),
+            *(asyncio.create_task(use.store_periodically()) for use in uses),
             asyncio.create_task(sealer.seal_periodically()),
             asyncio.create_task(ForgetKeys(database).purge_periodically()),
             asyncio.create_task(runner.run_periodically()),
@@ -156,8 +155,8 @@ def create_app(settings: Settings | None = None) -> Service:
             try:
                 await asyncio.wait(background)
                 await runner.finish()
-                await token_use.store()
-                await session_use.store()
+                for use in uses:
+                    await use.store()
                 await sealer.finish()
             finally:
                 processes.close()

@@ -22,11 +22,13 @@ from normata.findings import operations as findings
 from normata.frameworks import operations as frameworks
 from normata.history import operations as history
 from normata.history.reading import of_then
+from normata.identity.calendar import CALENDAR_LOOKUP
 from normata.identity.invitations import operations as invitations
 from normata.identity.invitations.invitations import ACCEPTING_WRITES, INVITATION_LOOKUP, INVITATIONS_OF_ADDRESS
+from normata.identity.me import calendar_operations
 from normata.identity.me import operations as me
 from normata.identity.members import operations as members
-from normata.identity.model import AccessToken
+from normata.identity.model import AccessToken, CalendarAddress
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.identity.organizations import operations as organizations
 from normata.identity.service_accounts import operations as service_accounts
@@ -92,6 +94,7 @@ _DECLARED: tuple[Operation, ...] = (
     *views.OPERATIONS,
     *tokens.OPERATIONS,
     *me.OPERATIONS,
+    *calendar_operations.OPERATIONS,
     *sessions.OPERATIONS,
     *organizations.OPERATIONS,
     *members.OPERATIONS,
@@ -108,6 +111,7 @@ SECURITY = Security(
             *(write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes),
             # Written outside of operations.
             update_of(AccessToken, "last_used_at"),
+            update_of(CalendarAddress, "last_used_at"),
             update_of(Session, "last_used_at"),
             *SEALING_WRITES,
             *JOB_WRITES,
@@ -122,6 +126,7 @@ SECURITY = Security(
     ),
     lookups=(
         TOKEN_LOOKUP,
+        CALENDAR_LOOKUP,
         OLDEST_KEYS,
         NEXT_ORGANIZATIONS,
         NEXT_USERS,

@@ -86,7 +86,8 @@ SECRET = {
     ("password", "hash"),
     ("passkey", "credential"),
     ("external_identity", "subject"),
-    *((table, "digest") for table in ("access_token", "session", "sign_in_link", "invitation")),
+    *((table, "digest") for table in ("access_token", "calendar_address", "session", "sign_in_link")),
+    ("invitation", "digest"),
 }
 
 # What an organization takes back is gone, and the event tells what it was. Records are archived.
@@ -95,6 +96,6 @@ SECRET = {
 DELETED = {
     *("job", "set_aside_match", "saved_view", "file", "comment", "policy_version"),
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
-    *("idempotency_key", "sign_in_attempt", "sign_in_count", "passkey", "external_identity"),
+    *("idempotency_key", "sign_in_attempt", "sign_in_count", "passkey", "external_identity", "calendar_address"),
     *("notification", "outgoing_mail", "session", "access_token", "sign_in_link", "invitation"),
 }

@@ -46,6 +46,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     people = {"user_account", "membership", "organization", "invitation", "access_token", "session"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
     people |= {"password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count", "sign_in_link"}
+    people |= {"calendar_address"}
     assert rights(admin, "INSERT") == columns("control_wording", *followed, *own, *records, *noted, *people)
     fixed = {(name, "id") for name in (*own, *records)} | {(name, "organization_id") for name in records}
     fixed |= {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
@@ -75,6 +76,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(columns("policy_version") - {("policy_version", name) for name in FIXED_OF_POLICY_VERSIONS}),
         *(("invitation", name) for name in ("accepted_at", "revoked_at")),
         *(("session", name) for name in ("ended_at", "last_used_at")),
+        ("calendar_address", "last_used_at"),
         *(("password", name) for name in ("hash", "changed_at")),
         *(("passkey", name) for name in ("sign_count", "last_used_at")),
         *((table, "used_at") for table in ("sign_in_link", "sign_in_attempt")),

@@ -24,6 +24,7 @@ USERS_OWN = {
     "passkey": "",
     "external_identity": "",
     "sign_in_link": "",
+    "calendar_address": "",
     "session": "",
 }
 

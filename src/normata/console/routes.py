@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from starlette.routing import Route
 
+from normata.console import calendar
+from normata.console.account.calendar import change_calendar
 from normata.console.account.mail import change_mail
 from normata.console.account.name import change_name
 from normata.console.account.page import end_session, show_account
@@ -64,10 +66,12 @@ def console_routes(services: Services, settings: Settings, operations: Iterable[
         Endpoint(console, "/sign-in/invitation/", get=show_invitation, post=accept_invitation),
         Endpoint(console, "/sign-out/", post=sign_out),
         Endpoint(console, unsubscribing.PATH, get=show_unsubscribe, post=unsubscribe, is_open=True),
+        Endpoint(console, calendar.PATH, get=calendar.show_calendar, is_open=True),
         Endpoint(console, "/account/", get=show_account),
         Endpoint(console, "/account/name/", post=change_name),
         Endpoint(console, "/account/preferences/", post=change_preferences),
         Endpoint(console, "/account/mail/", post=change_mail),
+        Endpoint(console, "/account/calendar/", post=change_calendar),
         Endpoint(console, "/account/sessions/", post=end_session),
         Endpoint(console, "/account/password/", post=change_password),
         Endpoint(console, "/account/passkeys/", post=add_passkey),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from normata.identity import users
+from normata.identity.calendar import CALENDAR_WRITES
 from normata.identity.invitations import invitations
 from normata.identity.openid.groups import GROUP_WRITES, ORGANIZATION_LOOKUP
 from normata.identity.openid.identities import ADDRESS_LOOKUP, DISCONNECT_WRITES, IDENTITY_LOOKUP, IDENTITY_WRITES
@@ -33,6 +34,7 @@ SIGN_IN_WRITES = (
     *invitations.ACCEPTING_WRITES,
     *tokens.CREATION_WRITES,
     *tokens.REVOCATION_WRITES,
+    *CALENDAR_WRITES,
     *IDENTITY_WRITES,
     *DISCONNECT_WRITES,
     *GROUP_WRITES,

@@ -1,4 +1,4 @@
-"""The last use of tokens and sessions, without a write on every request."""
+"""The last use of tokens, sessions and addresses of calendars, without a write on every request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import format_timestamp
 from normata.core.schema.table import sql_table
 from normata.errors import Unavailable
-from normata.identity.model import AccessToken
+from normata.identity.model import AccessToken, CalendarAddress
 from normata.identity.sign_in_model import Session
 
 _GRAIN = timedelta(minutes=1)  # the precision of the stored time
@@ -26,7 +26,7 @@ class LastUse:
     A process that is killed loses the uses of its last second. They only inform people.
     """
 
-    def __init__(self, database: Database, table: type[AccessToken | Session] = AccessToken) -> None:
+    def __init__(self, database: Database, table: type[AccessToken | CalendarAddress | Session] = AccessToken) -> None:
         self._database = database
         columns = sql_table(table).c
         self._note = update(table).where(columns.id == bindparam("used_id")).values(last_used_at=bindparam("used"))
@@ -60,6 +60,13 @@ class SessionUse(LastUse):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database, Session)
+
+
+class CalendarUse(LastUse):
+    """The same for addresses of calendars."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, CalendarAddress)
 
 
 def _write(transaction: Transaction, note: Update, uses: dict[tuple[str, str], str]) -> None:

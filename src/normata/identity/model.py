@@ -212,6 +212,29 @@ class AccessToken(Table):
     )
 
 
+class CalendarAddress(Table):
+    """The secret address of a person's calendar. Only its SHA-256 is stored, and nobody has more than one.
+
+    The calendar has what is due in the organization that it is narrowed to; with null, in all organizations of the
+    person. The row is theirs alone, and no organization's.
+    """
+
+    __tablename__ = "calendar_address"
+    array = "calendarAddresses"
+    event_columns = frozenset({"id", "user_id", "narrowed_to", "created_at"})
+    readable = event_columns | {"last_used_at"}
+    fixed = ("user_id",)
+
+    id: Mapped[Identifier] = mapped_column(primary_key=True)
+    user_id: Mapped[Identifier] = mapped_column(foreign_key("user_account.id"), unique=True)
+    digest: Mapped[Digest] = mapped_column(unique=True)
+    narrowed_to: Mapped[Identifier | None] = mapped_column(foreign_key("organization.id"))
+    created_at: Mapped[Timestamp]
+    last_used_at: Mapped[Timestamp | None]
+
+    __table_args__ = ({"info": {"owned_by": "user_id"}},)
+
+
 class Invitation(Table):
     """An offer to become a member, valid for seven days. Only the SHA-256 of its link's secret is stored.
 

@@ -14,6 +14,8 @@ from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.db.types import format_timestamp, now
 from normata.core.http.roles import AUDITOR, SCOPES
 from normata.core.schema.table import sql_table
+from normata.errors import NotFound
+from normata.identity import calendar
 from normata.identity.errors import SignInRefused
 from normata.identity.mail_choices import MAIL_CHOICES, NOTIFICATION_TYPES
 from normata.identity.model import User, time_zones
@@ -33,9 +35,18 @@ async def show_account(page_request: PageRequest) -> Response:
 
 
 async def account_page(
-    page_request: PageRequest, visitor: Visitor, *, status: int = 200, message: str = "", new_token: str = ""
+    page_request: PageRequest,
+    visitor: Visitor,
+    *,
+    status: int = 200,
+    message: str = "",
+    new_token: str = "",
+    new_calendar: str = "",
 ) -> Response:
-    """The account page, with the faults of the last form, and the token just created; it is shown this once."""
+    """The account page, with the faults of the last form.
+
+    It also has the token, or the address of the calendar, that was just made; each is shown this once.
+    """
     found = await page_request.console.services.database.read(
         lambda transaction: _read(transaction, visitor), TenantScope(users=(visitor.user_id,))
     )
@@ -47,6 +58,7 @@ async def account_page(
         message=message,
         done=page_request.query.get("done", ""),
         new_token=new_token,
+        new_calendar=new_calendar,
         token_scopes=SCOPES[:1] if only_audits(visitor) and not found["is_operator"] else SCOPES,
         organizations={membership.organization_id: membership.organization_name for membership in visitor.memberships},
         is_local=is_local,
@@ -85,6 +97,7 @@ def _read(transaction: Transaction, visitor: Visitor) -> dict[str, Any]:
         "is_by_link": is_fresh(visitor) and sessions.means_of(transaction, visitor.session_id) == "link",
         "passkeys": passkeys.own(transaction, visitor.user_id),
         "identities": identities.own(transaction, visitor.user_id),
+        "calendar": calendar.own(transaction, visitor.user_id),
         "tokens": tokens.open_tokens(transaction, visitor.user_id, now()),
         "sessions": sessions.open_sessions(transaction, visitor.user_id, now()),
     }
@@ -113,6 +126,15 @@ def require_fresh(visitor: Visitor) -> None:
 def is_fresh(visitor: Visitor) -> bool:
     """Whether the person has signed in recently enough to change how they sign in."""
     return visitor.signed_in_at >= format_timestamp(datetime.fromisoformat(now()) - _FRESH)
+
+
+def chosen_organization(visitor: Visitor, wanted: str) -> str | None:
+    """The id of the organization that something is restricted to; null for all of them. Raises NotFound."""
+    if not wanted:
+        return None
+    if wanted not in {membership.organization_id for membership in visitor.memberships}:
+        raise NotFound
+    return wanted
 
 
 _USER = sql_table(User)

@@ -7,13 +7,12 @@ from typing import get_args
 
 from starlette.responses import Response
 
-from normata.console.account.page import account_page, require_fresh
+from normata.console.account.page import account_page, chosen_organization, require_fresh
 from normata.console.page_request import PageRequest
 from normata.console.texts import text
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.roles import TokenScope
-from normata.errors import Forbidden, NotFound
-from normata.identity.sessions.sessions import Visitor
+from normata.errors import Forbidden
 from normata.identity.tokens import commands, tokens
 
 LIFETIMES = {"30": timedelta(days=30), "90": timedelta(days=90), "365": timedelta(days=365)}  # the form sends days
@@ -33,7 +32,7 @@ async def make_token(page_request: PageRequest) -> Response:
     lifetime = LIFETIMES.get(form.get("days", ""))
     if not name or scope not in SCOPES or lifetime is None:
         return await account_page(page_request, visitor, status=400, message=text("account.token_fault"))
-    organization_id = _organization(visitor, form.get("organization", ""))
+    organization_id = chosen_organization(visitor, form.get("organization", ""))
 
     def work(unit: UnitOfWork) -> str:
         return tokens.issue(
@@ -61,12 +60,3 @@ async def revoke_token(page_request: PageRequest) -> Response:
         visitor, lambda unit: commands.revoke_own(unit, visitor.user_id, token_id), tokens.REVOCATION_WRITES
     )
     return page_request.redirect("/account/#tokens")
-
-
-def _organization(visitor: Visitor, wanted: str) -> str | None:
-    """The id of the organization that a token is restricted to; null for all of them. Raises NotFound."""
-    if not wanted:
-        return None
-    if wanted not in {membership.organization_id for membership in visitor.memberships}:
-        raise NotFound
-    return wanted

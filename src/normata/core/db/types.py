@@ -32,9 +32,14 @@ def now() -> str:
 _MIDNIGHT = "T00:00:00.000Z"
 
 
+def is_plain(date: str) -> bool:
+    """Whether a date in wire form has no time of day: such a one is stored as midnight."""
+    return date.endswith(_MIDNIGHT)
+
+
 def passes_at(date: str) -> str:
-    """The time at which a date in wire form has passed: for a plain one, stored as midnight, the end of its UTC day."""
-    if not date.endswith(_MIDNIGHT):
+    """The time at which a date in wire form has passed: for a plain one the end of its UTC day."""
+    if not is_plain(date):
         return date
     try:
         return format_timestamp(datetime.fromisoformat(date) + timedelta(days=1))

@@ -34,7 +34,7 @@ from normata.core.http.problems import (
 from normata.core.http.rate_limit import Limit, network_of
 from normata.core.http.reads import ClientGone
 from normata.core.http.responses import JsonResponse
-from normata.core.http.routing import Directory, routed_path
+from normata.core.http.routing import Directory, loggable, routed_path
 from normata.core.log import logger
 from normata.core.schema.table import new_id
 from normata.errors import NotFound, Unavailable
@@ -110,6 +110,7 @@ class Gateway:
             await send(message)
 
         scope["path"] = routed_path(context.raw_path)
+        context.raw_path = loggable(scope["path"], context.raw_path)
         application = self._app
         found = self._operations.find(scope["path"])
         if found is not None:

@@ -16,6 +16,9 @@ from normata.core.http.problems import MethodNotAllowed
 from normata.core.http.read_endpoint import ReadEndpoint
 from normata.core.http.services import Services
 
+CALENDARS = "/calendar/"  # what follows in the path is a secret, because calendar programs can send nothing else
+_WITHOUT_SECRET = f"{CALENDARS}-/"
+
 
 class Resource:
     """The resource at one path, with the endpoint of each method."""
@@ -105,3 +108,11 @@ def routed_path(path: str) -> str:
     if "%" in path:
         path = unquote(path.replace("%25", "%2525").replace("%2F", "%252F").replace("%2f", "%252F"))
     return path if path.endswith("/") else path + "/"
+
+
+def loggable(path: str, sent: str) -> str:
+    """The path of a request as logs, spans and problems may have it: as it was ``sent``, but for a secret.
+
+    ``path`` is that of :func:`routed_path`, in which no spelling can hide.
+    """
+    return _WITHOUT_SECRET if path.startswith(CALENDARS) and path != CALENDARS else sent

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, select, update
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.schema.table import sql_table
 from normata.errors import LastOwner
-from normata.identity import operators
+from normata.identity import calendar, operators
 from normata.identity.invitations import invitations
 from normata.identity.members import members
 from normata.identity.model import AccessToken, Membership, Organization, User
@@ -30,12 +30,16 @@ class RemovedCounts(NamedTuple):
 
 
 def remove_user(unit: UnitOfWork, user: Any) -> RemovedCounts:
-    """End all access of a user. Repeating it is harmless. For commands. Raises LastOwner."""
+    """End all access of a user, the address of their calendar included. Repeating it is harmless. For commands.
+
+    Raises LastOwner.
+    """
     parameters = {"user": user.id}
     ended = [_remove(unit, row) for row in unit.rows(_MEMBERS, parameters)]
     revoked = [tokens.revoke(unit, token_id) for token_id in unit.scalars(_TOKENS, parameters)]
     ended_sessions = sessions.end_others(unit, user.id)
     open_invitations = [] if user.email is None else invitations.revoke_of_address(unit, user.email)
+    calendar.remove(unit, user.id)
     operators.set_operator(unit, user.id, is_operator=False)
     if user.removed_at is None:
         unit.rows(_REMOVE, parameters | {"moment": unit.moment})

@@ -182,6 +182,28 @@ def list_due(transaction: Transaction, user_id: str, query: DueQuery) -> dict[st
     return envelope(items, found, query)
 
 
+def own_dates(transaction: Transaction, organization_id: str, user_id: str, most: int) -> list[Any]:
+    """The dates for which a user is responsible, however far ahead: the ``most`` soonest, in one statement.
+
+    The rows have ``kind``, ``id``, ``label``, ``control_id``, ``what``, ``at``, and ``changed_at``, when the record was
+    last changed, null if that is not known.
+    """
+    dates = _due(mine=True, are_near=True, with_change=True)
+    columns = dates.selected_columns
+    return transaction.rows(
+        dates.order_by(*(columns[name] for name in ("at", "id", "kind", "what"))).limit(bindparam("most")),
+        {
+            "organization": organization_id,
+            "user": user_id,
+            "until": _LATEST,
+            "last_at": _EARLIEST,
+            "last_id": "",
+            "reach": most,
+            "most": most,
+        },
+    )
+
+
 def _responsible(transaction: Transaction, organization_id: str, rows: Sequence[Any]) -> list[Owner | None]:
     """Who is responsible for each of the rows, in two statements at most: one who is named, or has the first link."""
     named = sorted({row.member_id for row in rows if row.member_id is not None})
@@ -201,7 +223,7 @@ def _linked_kinds() -> frozenset[str]:
     return frozenset(date.table.array for date in all_due_dates() if has_linked_owners(date.table))
 
 
-_EARLIEST = "0001-01-01T00:00:00.000Z"
+_EARLIEST, _LATEST = "0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"
 
 
 def is_overdue(at: str, moment: str) -> bool:
@@ -220,12 +242,13 @@ _NAMES = (
 
 
 @cache
-def _due(*, mine: bool, are_near: bool = False) -> Select[Any]:
+def _due(*, mine: bool, are_near: bool = False, with_change: bool = False) -> Select[Any]:
     """The dates before ``until`` of all kinds; with ``mine``, only those for which the user is responsible.
 
-    With ``are_near``, there are only so many of each kind as the page can need, so that an index scan ends early.
+    With ``are_near``, there are only so many of each kind as the page can need, so that an index scan ends early. With
+    ``with_change``, the rows say when they were last changed.
     """
-    some = [_of(date, mine=mine) for date in all_due_dates()]
+    some = [_of(date, mine=mine, with_change=with_change) for date in all_due_dates()]
     if are_near:
         some = [select(*_near(one).subquery().c) for one in some]
     every = union_all(*some).subquery("due")
@@ -239,7 +262,7 @@ def _near(dates: Select[Any]) -> Select[Any]:
     return dates.where(tuple_(at, row_id) >= last).order_by(at, row_id).limit(reach)
 
 
-def _of(date: DueDate, *, mine: bool) -> Select[Any]:
+def _of(date: DueDate, *, mine: bool, with_change: bool) -> Select[Any]:
     table = date.sql()
     column = responsible_column(date.table)
     member = literal_column("NULL", text()) if column is None else table.c[column]
@@ -257,4 +280,7 @@ def _of(date: DueDate, *, mine: bool) -> Select[Any]:
         table.c.organization_id == _ORGANIZATION,
         table.c[date.column] <= bindparam("until", type_=UtcTimestamp()),
     )
+    if with_change:
+        changed = table.c.updated_at if "updated_at" in table.c else table.c.created_at
+        found = found.add_columns(changed.label("changed_at"))
     return found.where(is_owned_by(date.table, _MINE)) if mine else found
