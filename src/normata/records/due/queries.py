@@ -196,6 +196,7 @@ def own_dates(transaction: Transaction, organization_id: str, user_id: str, most
             "organization": organization_id,
             "user": user_id,
             "until": _LATEST,
+            **present(now()),
             "last_at": _EARLIEST,
             "last_id": "",
             "reach": most,
