@@ -25,7 +25,7 @@ from normata.identity import operators
 from normata.identity.model import AccessToken, CalendarAddress, Invitation
 from normata.identity.sign_in_model import Session
 from normata.policies.acknowledgement_model import Acknowledgement
-from normata.records.assurance import Risk
+from normata.records.assurance import Risk, VendorAssessment
 from normata.records.base import Restorable
 from normata.records.kinds import Finding, Policy, Task
 from normata.tables import Table
@@ -37,6 +37,7 @@ from tests.notifications.rows import notification_rows
 from tests.policies.rows import POLICIES, open_acknowledgements, policy_arrays, policy_values
 from tests.risks.rows import RATED, outcome_row
 from tests.soa_versions.rows import version_rows
+from tests.vendors.rows import ASSESSMENTS, assessment_values, vendor_arrays
 from tests.views.rows import view_row
 
 ALPHA, BETA = "org-alpha", "org-beta"
@@ -107,6 +108,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
         "notifications": notification_rows(),
         **{kind.path: _records(kind) for kind in Restorable.kinds},
         **policy_arrays(RESPONSIBLE),
+        **vendor_arrays((ALPHA, BETA)),
         "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)],
         "comments": comment_rows(),
         "riskReviewOutcomes": [outcome_row(owner, RESPONSIBLE[owner]) for owner in (ALPHA, BETA)],
@@ -353,7 +355,7 @@ def _records(kind: type[Restorable]) -> list[dict[str, Any]]:
     Kinds with slugs also have an archived record whose slug a live one, the namesake, has taken.
     """
     states = ["archived", "live"] + (["taken", "namesake"] if "slug" in kind.sql().c else [])
-    states += list(POLICIES) if kind is Policy else []
+    states += list(POLICIES) if kind is Policy else list(ASSESSMENTS) if kind is VendorAssessment else []
     return [
         _record(kind, state, organization_id, number)
         for organization_id in (ALPHA, BETA)
@@ -378,6 +380,7 @@ def _record(kind: type[Restorable], state: str, organization_id: str, number: in
         if kind.responsible is not None:
             record[to_camel(kind.responsible)] = RESPONSIBLE[organization_id]
     record |= policy_values(state, OWNERS[organization_id])
+    record |= assessment_values(state, organization_id) if kind is VendorAssessment else {}
     if kind is Risk and state == "namesake":  # an owner can accept it, and what it claims rests on no control
         record |= RATED | {"ownerId": OWNERS[organization_id]}
     return record | ({"status": "RESOLVED"} if kind is Finding and state == "namesake" else {})  # it can be verified

@@ -57,6 +57,8 @@ from normata.risks import operations as risks
 from normata.risks import review_operations as risk_reviews
 from normata.soa_versions import operations as soa_versions
 from normata.tables import Table
+from normata.vendors import operations as vendors
+from normata.vendors import questionnaire_operations as questionnaires
 from normata.views import operations as views
 from normata.wiring import SUBSCRIBERS, job_types
 
@@ -78,6 +80,8 @@ _DECLARED: tuple[Operation, ...] = (
     *findings.OPERATIONS,
     *risk_reviews.OPERATIONS,
     finalizing.OPERATION,
+    *vendors.OPERATIONS,
+    *questionnaires.OPERATIONS,
     *soa_versions.OPERATIONS,
     *notifications.OPERATIONS,
     *due.OPERATIONS,

@@ -24,6 +24,7 @@ from normata.records import archiving as _archiving
 from normata.records import assurance as _records
 from normata.risks import review_model as _reviews
 from normata.soa_versions import model as _soa_versions
+from normata.vendors import model as _vendors
 from normata.views import model as _views
 
 __all__ = ["Table"]
@@ -33,5 +34,5 @@ _modules = (
     *(_archiving, _baselines, _comments, _events, _evidence, _files, _frameworks, _history, _idempotency, _identity),
     *(_jobs, _links, _notifications, _policies, _records, _reviews, _revisions, _short_ids, _sign_in, _soa_versions),
     _upgrades,
-    *(_views, _wordings),
+    *(_vendors, _views, _wordings),
 )

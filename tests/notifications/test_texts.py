@@ -30,6 +30,7 @@ from normata.notifications.texts import ENGLISH
 from normata.policies.acknowledgement_model import Acknowledgement
 from normata.policies.acknowledging import AcknowledgementsRequested
 from normata.policies.versions import PolicyStep
+from normata.records.assurance import VendorAssessment
 from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
 from normata.records.kinds import Finding, Policy, Record, Task
@@ -40,7 +41,11 @@ from tests.served import Served
 from tests.world import ALPHA, USERS, record_id
 
 TEXTS: dict[str, str] = json.loads(ENGLISH.read_text("utf-8"))
-_STEPS: dict[type[Restorable], tuple[str, ...]] = {Finding: ("verify",), Record: ("finalize",)}
+_STEPS: dict[type[Restorable], tuple[str, ...]] = {
+    Finding: ("verify",),
+    Record: ("finalize",),
+    VendorAssessment: ("submit",),
+}
 WHICHES: tuple[Which, ...] = ("soon", "now")
 SOMEBODY = Actor("user-editor", "Editor", "token", "request")
 JOB = Actor(command=LAPSES.name)

@@ -165,6 +165,14 @@ SHAPES = {
         " targetImpact",
         enums="status treatmentStrategy",
     ),
+    "vendor-assessments": _shape(
+        "VendorAssessment",
+        "id title notes vendorId ownerId questionnaireId deadline sentAt submittedAt submittedById reopeningReason"
+        " reviewedAt reviewedById inherentReason residualReason nextAssessmentAt createdAt updatedAt archivedAt"
+        " organizationId",
+        integers="shortId score inherentProbability inherentImpact residualProbability residualImpact",
+        enums="status",
+    ),
     "vulnerability-classes": _shape(
         "VulnerabilityClass", "id slug name description createdAt updatedAt archivedAt organizationId"
     ),
@@ -176,6 +184,8 @@ WITH_SLUG = [pytest.param(kind, id=kind.path) for kind in Restorable.kinds if "s
 
 _MEMBERS = (
     "acceptedById",
+    "reviewedById",
+    "submittedById",
     "assigneeMemberId",
     "collectedById",
     "reportedByMemberId",
@@ -192,6 +202,7 @@ _REFERENCES = {
     "policyId": f"policies-live-{ALPHA}",
     "assetId": f"assets-live-{ALPHA}",
     "vendorId": f"vendors-live-{ALPHA}",
+    "questionnaireId": f"used-{ALPHA}",
     "auditId": f"audits-live-{ALPHA}",
     "incidentId": f"incidents-live-{ALPHA}",
     "riskReviewId": f"risk-reviews-live-{ALPHA}",
@@ -220,7 +231,7 @@ def full_record(kind: type[Restorable], record_id: str) -> dict[str, Any]:
         match sort:
             case "time":
                 record[name] = f"2025-{number % 12 + 1:02}-28T23:59:59.{number:03}Z"
-            case "integer" if name in RATINGS:  # from 1 to 5
+            case "integer" if name in RATINGS or name == "score":  # from 1 to 5
                 record[name] = 1 + number % 5
             case "integer":
                 record[name] = 1_000 + number

@@ -36,6 +36,12 @@ ENDS: dict[tuple[str, str], tuple[dict[str, Any], ...]] = {
     ("records", "next_review_at"): ({"status": "SUPERSEDED"},),
     ("evidence", "valid_until"): (),
     ("risks", "next_review_at"): ({"status": "CLOSED"},),
+    ("vendor-assessments", "deadline"): (
+        {"status": "SUBMITTED"},
+        {"status": "REVIEWED"},
+        {"status": "SUPERSEDED"},
+    ),
+    ("vendor-assessments", "next_assessment_at"): ({"status": "SUPERSEDED"},),
     ("audits", "started"): ({"started": ARCHIVED},),
 }
 

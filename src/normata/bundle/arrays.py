@@ -25,6 +25,7 @@ from normata.records.base import Restorable
 from normata.risks.review_model import RiskReviewOutcome
 from normata.soa_versions.model import SoaVersion
 from normata.tables import Table
+from normata.vendors.model import Questionnaire, VendorAnswer
 from normata.views.model import SavedView
 
 # These belong to the operator of the instance. A token acts as its user in all organizations, and audit events are
@@ -49,12 +50,14 @@ _TABLES: tuple[type[Table], ...] = (
     SavedView,
     SoaVersion,
     File,
+    Questionnaire,
     *Restorable.kinds,
     PolicyVersion,
     Acknowledgement,
     Link,
     Comment,
     RiskReviewOutcome,
+    VendorAnswer,
     *OPERATORS_OWN,
 )
 

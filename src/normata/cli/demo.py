@@ -26,6 +26,7 @@ from normata.core.schema.table import new_id
 from normata.coverage.assessments import AssessmentInput, assess
 from normata.demo import history
 from normata.demo.files import ORGANIZATION, content_of, paths
+from normata.demo.moments import day_after
 from normata.events.sealing import seal_all_now
 from normata.files import files as uploads
 from normata.files.store import FileStore, place_of
@@ -45,6 +46,7 @@ from normata.policies.versions import Versions
 from normata.records import writing
 from normata.records.archive.queries import KINDS
 from normata.records.archiving import archive
+from normata.records.assurance import VendorAssessment
 from normata.records.base import Restorable
 from normata.records.finalizing import finalize
 from normata.records.restore import restore
@@ -54,6 +56,9 @@ from normata.risks.reviews import OutcomeInput, RiskReviewQuery, finish, list_ri
 from normata.soa_versions import versions
 from normata.soa_versions.model import SoaVersion
 from normata.soa_versions.operations import SoaVersionCreation
+from normata.vendors import steps as vendors
+from normata.vendors.answers import Answer, write_answers
+from normata.vendors.operations import VendorReview
 from normata.wiring import SUBSCRIBERS
 
 USER = "demo@normata.example"
@@ -141,7 +146,7 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
         for row in rows
         if row.array not in {*records, "controlCoverages", "frameworkAdoptions", "links", "comments"}
     ]
-    load(history.day_after(started, -1), *base)
+    load(day_after(started, -1), *base)
     for row in rows:
         if row.array == "frameworkAdoptions":
             load(row.values["adoptedAt"], row, *_unassessed(rows, framework, row.values["frameworkId"]))
@@ -152,7 +157,7 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     author = {one["id"]: one["userId"] for one in arrays["memberships"]}
     doings += [(one["createdAt"], author[one["authorId"]], partial(_comment, one=one)) for one in arrays["comments"]]
     until = max(moment for moment, _, _ in doings)
-    doings += [(history.day_after(until, one.days), one.by, partial(_state, one=one)) for one in history.statements()]
+    doings += [(day_after(until, one.days), one.by, partial(_state, one=one)) for one in history.statements()]
     mornings = history.reminder_days(records, until)
     doings += [(moment, _REMINDERS, partial(_remind, moment=moment)) for moment in mornings]
     doings += [(moment, by, partial(_read, moment=moment)) for moment, by in history.readings(until)]
@@ -197,6 +202,8 @@ def _do(unit: UnitOfWork, step: history.Step, store: FileStore) -> None:
         writing.create(unit, kind, ORGANIZATION, values, record_id=step.record_id)
     elif step.action == "change":
         writing.change(unit, kind, step.record_id, values)
+    elif step.kind == VendorAssessment.path and step.action in _VENDOR_STEPS:
+        _VENDOR_STEPS[step.action](unit, step.record_id, values)
     elif step.action in _POLICY_STEPS:
         _POLICY_STEPS[step.action](unit, step.record_id, values)
     elif step.action == "accept":
@@ -233,6 +240,21 @@ _POLICY_STEPS: Mapping[str, Callable[[UnitOfWork, str, Mapping[str, Any]], objec
     "publish": _publish,
     "acknowledge": lambda unit, policy_id, values: acknowledge(unit, policy_id, values["version"]),
     "retire": lambda unit, policy_id, _: steps.retire(unit, policy_id),
+}
+
+
+def _review(unit: UnitOfWork, assessment_id: str, values: Mapping[str, Any]) -> None:
+    body = VendorReview.model_validate(values)
+    vendors.review(unit, assessment_id, body.model_dump(), require_current=lambda _row: None)
+
+
+_VENDOR_STEPS: Mapping[str, Callable[[UnitOfWork, str, Mapping[str, Any]], object]] = {
+    "send": lambda unit, row_id, _: vendors.send(unit, row_id, require_current=lambda _row: None),
+    "answer": lambda unit, row_id, values: write_answers(
+        unit, row_id, [Answer(*one) for one in values["answers"]], require_current=lambda _answers: None
+    ),
+    "submit": lambda unit, row_id, _: vendors.submit(unit, row_id, require_current=lambda _row: None),
+    "review": _review,
 }
 
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from functools import cache
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from normata.core.schema.fields import parse_timestamp
+from normata.demo.moments import between, day_after, parsed
+from normata.demo.vendors import doings as vendor_doings
 
 Values = Mapping[str, Any]
 Action = Literal[
-    "create", "change", "draft", "submit", "approve", "publish", "acknowledge", "retire", "accept", "verify",
-    "review", "finish", "finalize", "archive", "restore",
+    "create", "change", "draft", "send", "answer", "submit", "approve", "publish", "acknowledge", "retire",
+    "accept", "verify", "review", "finish", "finalize", "archive", "restore",
 ]  # fmt: skip
 
 OFFICER = "user-ines"  # looks after what nobody is responsible for
@@ -116,6 +118,11 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
         yield from _policy_life(record, creator, worker)
         yield from _archiving(kind, record)
         return
+    if kind == "vendor-assessments":
+        for moment, action, by, values in vendor_doings(record, creator, worker):
+            yield Step(moment, action, kind, record_id, by, values)
+        yield from _archiving(kind, record)
+        return
     ours = (*_OURS, "finishedAt") if kind == "risk-reviews" else _OURS
     final = {name: value for name, value in record.items() if name not in ours and value is not None}
     changes = _changes(kind, record, final, created)
@@ -175,17 +182,17 @@ def _policy_life(record: Values, creator: str, approver: str) -> Iterator[Step]:
             yield step(end, "change", creator, content=text)
         return
     if is_written_twice:
-        yield step(_between(start, approved, 0.08), "submit", creator)
-        yield step(_between(start, approved, 0.1), "approve", approver, version=1)
-        yield step(_between(start, approved, 0.12), "publish", creator, roles=[])
-        yield step(_between(start, approved, 0.8), "draft", _CHECKS, content=text)
-    yield step(_between(start, approved, 0.9), "submit", _CHECKS)
+        yield step(between(start, approved, 0.08), "submit", creator)
+        yield step(between(start, approved, 0.1), "approve", approver, version=1)
+        yield step(between(start, approved, 0.12), "publish", creator, roles=[])
+        yield step(between(start, approved, 0.8), "draft", _CHECKS, content=text)
+    yield step(between(start, approved, 0.9), "submit", _CHECKS)
     yield step(approved, "approve", approver, version=int(record["currentVersion"]))
     is_retired = record["status"] == "RETIRED"
     published = record["lastReviewedAt"]
     yield step(published, "publish", creator, **({"roles": []} if is_retired else {}))
     if is_retired:
-        yield step(_between(approved, end, 0.9), "retire", creator)
+        yield step(between(approved, end, 0.9), "retire", creator)
         return
     reluctant = _story()["reluctant"].get(record["id"], ())
     for days, user in enumerate(one for one in (*_ASSESSORS, _DEPUTY) if one not in reluctant):
@@ -200,7 +207,7 @@ def _policy_life(record: Values, creator: str, approver: str) -> Iterator[Step]:
 _OURS = (
     *("id", "organizationId", "shortId", "createdAt", "updatedAt", "archivedAt"),
     *("acceptedAt", "acceptedById", "verifiedAt", "verifiedById", "verifiedByName", "verificationNote"),
-    *("finalizedAt", "finalizedBy"),
+    *("finalizedAt", "finalizedBy", "lastAssessmentId"),
 )
 
 
@@ -210,7 +217,7 @@ def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str
     end = record.get("updatedAt") or record.get("finishedAt") or start
     if end == record.get("archivedAt"):  # earlier changes have a closing date of their own
         dated = [str(final[name]) for name in _DATED if name in final]
-        end = max([*(moment for moment in dated if start < moment < end), _between(start, end, 0.6)])
+        end = max([*(moment for moment in dated if start < moment < end), between(start, end, 0.6)])
     end = min(end, record.get("finalizedAt") or end)  # what a final record says does not change
     if end <= start:
         return {}
@@ -219,10 +226,10 @@ def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str
     def change(moment: str, name: str, value: Any) -> None:
         changes.setdefault(min(max(moment, start), end), {})[name] = value
 
-    if between := _IN_BETWEEN.get((kind, final.get("status", ""))):
-        change(_between(start, end, 0.4), "status", between)
+    if meanwhile := _IN_BETWEEN.get((kind, final.get("status", ""))):
+        change(between(start, end, 0.4), "status", meanwhile)
     if verified := record.get("verifiedAt"):  # it takes what is resolved
-        change(_between(start, verified, 0.8), "status", "RESOLVED")
+        change(between(start, verified, 0.8), "status", "RESOLVED")
     if record.get("verifiedAt") or record.get("finalizedAt"):
         by_steps = (("status", "VERIFIED"), ("status", "FINALIZED"))
         final = {name: value for name, value in final.items() if (name, value) not in by_steps}
@@ -235,7 +242,7 @@ def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str
             change(moment, "status", status)
     for name in _LATER:
         if name in final:
-            change(_between(start, end, 0.5), name, final[name])
+            change(between(start, end, 0.5), name, final[name])
     earlier = _story()["earlier"].get(record["id"], {})
     for name, value in final.items():
         is_unknown = name.endswith("Id") and created.get(str(value), "") > start
@@ -339,7 +346,7 @@ def statements() -> list[Statement]:
 def readings(until: str) -> Iterator[tuple[str, str]]:
     """When each user reads their notifications: every month; the demo's user not in the two before ``until``."""
     for number, user in enumerate((_DEPUTY, *_ASSESSORS)):
-        days = range(40 + number, (_parsed(until) - _parsed(_FIRST_READING)).days - (60 if user == _DEPUTY else 5), 30)
+        days = range(40 + number, (parsed(until) - parsed(_FIRST_READING)).days - (60 if user == _DEPUTY else 5), 30)
         yield from ((day_after(_FIRST_READING, day), user) for day in days)
 
 
@@ -365,26 +372,3 @@ def reminder_days(records: Mapping[str, Sequence[Values]], until: str) -> list[s
     days = {date.fromisoformat(day) - timedelta(days=before) for day in due for before in (7, 0)}
     mornings = (f"{day.isoformat()}T05:00:00.000Z" for day in sorted(days))
     return [morning for morning in mornings if morning <= until]
-
-
-def _parsed(moment: str) -> datetime:
-    return datetime.fromisoformat(moment)
-
-
-def _written(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _between(start: str, end: str, part: float) -> str:
-    """The moment at a fraction of the time from one moment to another, in working hours."""
-    found = _parsed(start) + (_parsed(end) - _parsed(start)) * part
-    if found.date() != _parsed(start).date():
-        found = found.replace(hour=7 + found.hour % 9)
-    return _written(min(found, _parsed(end)))
-
-
-def day_after(start: str, days: int) -> str:
-    """A moment in working hours, some days after another one."""
-    found = _parsed(start) + timedelta(days=days)
-    weekend = max(found.weekday() - 4, 0)
-    return _written(found - timedelta(days=weekend) + timedelta(hours=3, minutes=7 * (days % 8)))

@@ -13,7 +13,7 @@ from normata.core.schema.table import CODED
 # All types. A person chooses for each when it is mailed, and the account page of the console lists them.
 NOTIFICATION_TYPES = (
     *(f"record.{what}" for what in ("assigned", "due_soon", "due_now", "archived", "restored")),
-    *(f"record.{what}" for what in ("verified", "finalized")),
+    *(f"record.{what}" for what in ("verified", "finalized", "submitted")),
     *(f"comment.{what}" for what in ("mentioned", "commented")),
     *(f"policy.{what}" for what in ("submitted", "approved", "rejected", "acknowledge", "acknowledge_again")),
     *(f"coverage.{what}" for what in ("lost", "conflict", "reworded", "rules_changed")),

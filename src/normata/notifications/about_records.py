@@ -15,6 +15,7 @@ from normata.links.model import OWNS, Link
 from normata.notifications.about_coverage import review_reminded
 from normata.notifications.message import Message, name_of, payload
 from normata.records.archive.queries import KINDS
+from normata.records.assurance import VendorAssessment
 from normata.records.base import Restorable
 from normata.records.lookup import find
 from normata.records.owners import MEMBERS, has_linked_owners, responsible_column, responsible_for
@@ -63,6 +64,13 @@ def verified(transaction: Transaction, change: Change, actor: Actor) -> Iterator
 def finalized(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
     """Notify the responsible member of a record that it was finalized."""
     yield from _to_responsible(transaction, change, "finalized", {"finalizedBy": name_of(actor)})
+
+
+def answers_submitted(transaction: Transaction, change: Change, actor: Actor) -> Iterator[Message]:
+    """Notify the owner of an assessment of a vendor that its answers were submitted."""
+    if change.table is VendorAssessment:
+        by = name_of(actor) if actor.user_id is not None else "The vendor"
+        yield from _to_responsible(transaction, change, "submitted", {"submittedBy": by})
 
 
 def reminded(transaction: Transaction, change: Change, _actor: Actor) -> Iterator[Message]:

@@ -20,7 +20,15 @@ from normata.notifications.about_coverage import (
     wordings_changed,
 )
 from normata.notifications.about_policies import decided, requested, submitted
-from normata.notifications.about_records import archived, assigned, finalized, reminded, restored, verified
+from normata.notifications.about_records import (
+    answers_submitted,
+    archived,
+    assigned,
+    finalized,
+    reminded,
+    restored,
+    verified,
+)
 from normata.notifications.about_versions import created
 from normata.notifications.message import Message, Rule
 from normata.notifications.model import Notification, OutgoingMail
@@ -82,7 +90,7 @@ RULES: Mapping[str, Rule] = {
     "update": _all(assigned, commented),
     "archive": archived,
     "restore": restored,
-    "submit": submitted,
+    "submit": _all(submitted, answers_submitted),
     "approve": decided,
     "reject": decided,
     "ask": requested,

@@ -11,6 +11,7 @@ from normata.core.schema.fields import (
     FileIds,
     Identifier,
     Name,
+    Percentage,
     Rating,
     ShortId,
     ShortText,
@@ -21,8 +22,10 @@ from normata.core.schema.fields import (
     WebAddress,
 )
 from normata.core.schema.table import due, known, lists, refers_to, set_by, written_as
+from normata.errors import WrongState
 from normata.records import kinds as _others  # noqa: F401 - so that they come first
 from normata.records.base import Maintained
+from normata.vendors.rules import guard_assessment
 
 
 class Evidence(Maintained):
@@ -93,3 +96,37 @@ class Risk(Maintained):
         # The owner has accepted another residual risk (ISO/IEC 27001, 6.1.3 f).
         if any(before[name] != after[name] for name in ("residual_probability", "residual_impact")):
             after.update(accepted_at=None, accepted_by_id=None)
+
+
+class VendorAssessment(Maintained):
+    """A questionnaire about a vendor, its answers, and what the organization makes of them (ISO/IEC 27001, A.5.19)."""
+
+    __tablename__ = "vendor_assessment"
+    path = "vendor-assessments"
+    topic = "VENDORS"
+    responsible = "owner_id"
+    refusals = (WrongState,)
+    guard = guard_assessment
+
+    short_id: Mapped[ShortId]
+    title: Mapped[Name]
+    notes: Mapped[Text | None]
+    status: Mapped[Token] = set_by("/send/", known=("DRAFT", "SENT", "SUBMITTED", "REVIEWED", "SUPERSEDED"))
+    vendor_id: Mapped[Identifier | None] = refers_to("vendor")
+    owner_id: Mapped[Identifier | None] = refers_to("membership")
+    questionnaire_id: Mapped[Identifier | None] = refers_to("questionnaire")
+    deadline: Mapped[Timestamp | None] = due(at=("SUBMITTED", "REVIEWED", "SUPERSEDED"))
+    sent_at: Mapped[Timestamp | None] = set_by("/send/")
+    submitted_at: Mapped[Timestamp | None] = set_by("/submit/")
+    submitted_by_id: Mapped[Identifier | None] = set_by("/submit/", refers_to="membership")
+    score: Mapped[Percentage | None] = set_by("/submit/")
+    reopening_reason: Mapped[Text | None] = set_by("/reopen/")
+    reviewed_at: Mapped[Timestamp | None] = set_by("/review/")
+    reviewed_by_id: Mapped[Identifier | None] = set_by("/review/", refers_to="membership")
+    inherent_probability: Mapped[Rating | None] = set_by("/review/")
+    inherent_impact: Mapped[Rating | None] = set_by("/review/")
+    inherent_reason: Mapped[Text | None] = set_by("/review/")
+    residual_probability: Mapped[Rating | None] = set_by("/review/")
+    residual_impact: Mapped[Rating | None] = set_by("/review/")
+    residual_reason: Mapped[Text | None] = set_by("/review/")
+    next_assessment_at: Mapped[Timestamp | None] = due(at=("SUPERSEDED",))

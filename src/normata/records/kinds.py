@@ -341,7 +341,7 @@ class Vendor(Maintained):
     owner_id: Mapped[Identifier | None] = refers_to("membership")
     location_id: Mapped[Identifier | None]
     assessment_period_id: Mapped[Identifier | None]
-    last_assessment_id: Mapped[Identifier | None]
+    last_assessment_id: Mapped[Identifier | None] = set_by("/review/", may_name="vendor_assessment")
     inherent_probability: Mapped[Number | None] = written_as(Scale)
     inherent_impact: Mapped[Number | None] = written_as(Scale)
     residual_probability: Mapped[Number | None] = written_as(Scale)

@@ -247,13 +247,23 @@ _POLICIES = {
 }
 
 
+# The assessment of a vendor of the world from which each step is possible.
+_ASSESSMENTS = {
+    "putVendorAnswers": "sent",
+    "getVendorAnswers": "answered",
+    "submitVendorAssessment": "answered",
+    "reviewVendorAssessment": "submitted",
+    "reopenVendorAssessment": "reopened",
+}
+
+
 def _row_id(operation: Operation, organization_id: str, user: str | None) -> str:
     table = operation.about
     if table is None:
         _fail(operation, "its path has an id, but there is no `about` that says of which table")
     if issubclass(table, Restorable):
         accepts = _does(operation, Risk, "UPDATE") and operation.path.endswith("/accept/")
-        stands = _POLICIES.get(operation.operation_id) if table is Policy else None
+        stands = _POLICIES.get(operation.operation_id) or _ASSESSMENTS.get(operation.operation_id)
         verifies = operation.path.endswith("/verify/")
         state = "namesake" if accepts or verifies else stands or _state(operation)
         return record_id(table, state, organization_id)

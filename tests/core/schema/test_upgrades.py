@@ -37,6 +37,7 @@ from normata.records.base import Restorable
 from normata.risks.review_model import RiskReviewOutcome
 from normata.soa_versions.model import SoaVersion
 from normata.tables import Table
+from normata.vendors.model import Questionnaire, VendorAnswer
 from normata.views.model import SavedView
 from tests import stored, world
 from tests.core.http.samples import enough, sample
@@ -99,6 +100,7 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
         *(str(one.__tablename__) for one in (Comment, SoaVersion, Acknowledgement)),
         str(File.__tablename__),
         str(RiskReviewOutcome.__tablename__),
+        *(str(one.__tablename__) for one in (Questionnaire, VendorAnswer)),
     ]
     newer = [name for name in tables if name not in there]
     if {Evidence.__tablename__, Link.__tablename__}.intersection(newer):  # which it follows from

@@ -91,6 +91,7 @@ GROUPS: tuple[Group, ...] = (
             _kind("policies", "policies", "p"),
             _kind("assets", "assets"),
             _kind("vendors", "vendors", "v"),
+            _kind("vendor-assessments", "reviews"),
             _kind("incidents", "incidents"),
             _kind("integration-checks", "checks"),
             _kind("evidence", "evidence"),

@@ -145,6 +145,8 @@ def without_long(table: type[Table], row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
     return value.model_dump(by_alias=True) if isinstance(value, BaseModel) else value
 
 

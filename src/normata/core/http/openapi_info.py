@@ -81,6 +81,10 @@ TAGS = [
         "description": "Who works in the organization, as what, and what becomes of their work when they leave.",
     },
     {
+        "name": "Vendors",
+        "description": "Questionnaires for vendors, their answers, and what the organization makes of them.",
+    },
+    {
         "name": "Tokens",
         "description": "Access tokens: your own, those of service accounts, and those that reach the organization.",
     },
@@ -120,7 +124,7 @@ TAGS = [
     {
         "name": "Records",
         "description": (
-            "What the organization's management system consists of: seventeen kinds of records, which all lead the same"
+            "What the organization's management system consists of: nineteen kinds of records, which all lead the same"
             " life. An archived record is read-only, and can be restored. Nothing is ever deleted."
         ),
     },

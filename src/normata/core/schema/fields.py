@@ -175,6 +175,7 @@ Number = Annotated[float, Field(ge=-_SAFE, le=_SAFE, allow_inf_nan=False), mappe
 # Probability and impact in requests: 1 is the lowest. 2.5 is between 2 and 3.
 Scale = Annotated[float, Field(ge=1, le=5, allow_inf_nan=False)]
 Rating = Annotated[int, Field(ge=1, le=5), mapped_column(Integer)]
+Percentage = Annotated[int, Field(ge=0, le=100), mapped_column(Integer)]
 Flag = Annotated[bool, mapped_column(Boolean)]
 Json = Annotated[Any, AfterValidator(_finite), mapped_column(Document())]
 
