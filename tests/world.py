@@ -54,6 +54,9 @@ USERS = {role: f"{role}@alpha.example" for role in ROLES} | {
     "operator": "operator@nowhere.example",
 }
 
+# The states of further records of some kinds.
+FURTHER: dict[type[Restorable], list[str]] = {Policy: list(POLICIES), VendorAssessment: list(ASSESSMENTS)}
+
 # The member of each organization who is responsible for its live records, and the one who owns it, and a risk.
 RESPONSIBLE = {ALPHA: "member-editor", BETA: "member-foreigner"}
 OWNERS = {ALPHA: "member-owner", BETA: "member-foreigner"}  # of the organization, and of a risk
@@ -355,7 +358,7 @@ def _records(kind: type[Restorable]) -> list[dict[str, Any]]:
     Kinds with slugs also have an archived record whose slug a live one, the namesake, has taken.
     """
     states = ["archived", "live"] + (["taken", "namesake"] if "slug" in kind.sql().c else [])
-    states += list(POLICIES) if kind is Policy else list(ASSESSMENTS) if kind is VendorAssessment else []
+    states += FURTHER.get(kind, [])
     return [
         _record(kind, state, organization_id, number)
         for organization_id in (ALPHA, BETA)

@@ -47,6 +47,7 @@ def references() -> list[Any]:
 _FOREIGN = {
     "membership": "member-foreigner",
     "control": "foreign.A.1",
+    "questionnaire": f"used-{BETA}",
     "framework": "fw-foreign",
     "control_coverage": "say-foreign",
 }

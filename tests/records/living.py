@@ -17,6 +17,7 @@ from tests.world import ALPHA, BETA
 Item = dict[str, Any]
 
 _FOREIGN = {
+    "questionnaire": f"used-{BETA}",
     "membership": "member-foreigner",
     "control_coverage": "say-foreign",
     "control": "foreign.A.1",

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from normata.records.base import Restorable
-from normata.records.kinds import Policy
 from tests import mostly_sqlite
 from tests.databases import on_both_shared
 from tests.listing import Listing
-from tests.policies.rows import POLICIES
 from tests.served import Served, refused
-from tests.world import ALPHA, record_id
+from tests.world import ALPHA, FURTHER, record_id
 
 database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
@@ -33,7 +31,7 @@ def _named(listing: Listing, **query: Any) -> dict[str, Any]:
 def test_records_by_title(kind: type[Restorable], names: Listing) -> None:
     live = _named(names, kind=kind.path)
     every = _named(names, kind=kind.path, archived="include")
-    states = {"live", *(("namesake",) if "slug" in kind.sql().c else ()), *(POLICIES if kind is Policy else ())}
+    states = {"live", *(("namesake",) if "slug" in kind.sql().c else ()), *FURTHER.get(kind, ())}
     assert live.keys() == {record_id(kind, state) for state in states}
     archived = every[record_id(kind, "archived")]
     assert archived == {
@@ -95,6 +93,6 @@ def test_each_kind_is_counted(shared: Served) -> None:
         assert found[kind.path] == {
             "kind": kind.path,
             "name": kind.plural(),
-            "live": number + (len(POLICIES) if kind is Policy else 0),
+            "live": number + len(FURTHER.get(kind, ())),
             "archived": number,
         }
