@@ -12,8 +12,8 @@ from normata.core.db.trigrams import TEXTS, triggers, view_of
 from normata.core.db.types import document, text, timestamp
 from normata.core.schema.migrations.record_indexes import create_record_indexes
 
-revision = "20261126_18"
-down_revision = "20261126_17"
+revision = "20261126_19"
+down_revision = "20261126_18"
 
 _TABLES = (
     *("acronym", "asset", "audit", "control", "entitlement_review", "evidence", "finding", "incident"),
