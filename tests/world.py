@@ -35,6 +35,7 @@ from tests.files.rows import file_row
 from tests.links.rows import link_row
 from tests.notifications.rows import notification_rows
 from tests.policies.rows import POLICIES, open_acknowledgements, policy_arrays, policy_values
+from tests.recurrences.rows import recurrence_rows
 from tests.risks.rows import RATED, outcome_row
 from tests.soa_versions.rows import version_rows
 from tests.vendors.rows import ASSESSMENTS, assessment_values, vendor_arrays
@@ -114,6 +115,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
         **vendor_arrays((ALPHA, BETA)),
         "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)],
         "comments": comment_rows(),
+        "recurrences": [*recurrence_rows(ALPHA), *recurrence_rows(BETA)],
         "riskReviewOutcomes": [outcome_row(owner, RESPONSIBLE[owner]) for owner in (ALPHA, BETA)],
     }
 

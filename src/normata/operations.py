@@ -51,6 +51,7 @@ from normata.records.due import operations as due
 from normata.records.many import operations as many
 from normata.records.responsibilities import operations as responsibilities
 from normata.records.search import operations as every_kind
+from normata.recurrences import operations as recurrences
 from normata.reports import operations as reports
 from normata.retention.forgetting import FORGETTING_WRITES, NEXT_USERS
 from normata.risks import operations as risks
@@ -79,6 +80,7 @@ _DECLARED: tuple[Operation, ...] = (
     *acknowledgements.OPERATIONS,
     *findings.OPERATIONS,
     *risk_reviews.OPERATIONS,
+    *recurrences.OPERATIONS,
     finalizing.OPERATION,
     *vendors.OPERATIONS,
     *questionnaires.OPERATIONS,

@@ -22,6 +22,7 @@ from normata.policies import acknowledgement_model as _acknowledgements
 from normata.policies import model as _policies
 from normata.records import archiving as _archiving
 from normata.records import assurance as _records
+from normata.recurrences import model as _recurrences
 from normata.risks import review_model as _reviews
 from normata.soa_versions import model as _soa_versions
 from normata.vendors import model as _vendors
@@ -32,7 +33,19 @@ __all__ = ["Table"]
 _modules = (
     _acknowledgements,
     *(_archiving, _baselines, _comments, _events, _evidence, _files, _frameworks, _history, _idempotency, _identity),
-    *(_jobs, _links, _notifications, _policies, _records, _reviews, _revisions, _short_ids, _sign_in, _soa_versions),
+    *(
+        _jobs,
+        _links,
+        _notifications,
+        _policies,
+        _records,
+        _recurrences,
+        _reviews,
+        _revisions,
+        _short_ids,
+        _sign_in,
+        _soa_versions,
+    ),
     _upgrades,
     *(_vendors, _views, _wordings),
 )

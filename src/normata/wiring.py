@@ -14,12 +14,13 @@ from normata.evidence.following import FollowEvidence
 from normata.files.attaching import NoteAttached
 from normata.notifications.model import Notification
 from normata.notifications.subscriber import RULES, NotifyMembers
+from normata.recurrences.following import MakeNext
 
 
 def subscribers(*, mails: bool = False) -> tuple[Subscriber, ...]:
     """The subscribers of changes. ``mails`` is true if there is a mail server for notifications."""
     notify = NotifyMembers(RULES, mails=mails)
-    return RecordEvents(), NoteAttached(), FollowEvidence(), notify, AdvanceRevisions()
+    return MakeNext(), RecordEvents(), NoteAttached(), FollowEvidence(), notify, AdvanceRevisions()
 
 
 SUBSCRIBERS = subscribers()

@@ -28,6 +28,7 @@ from tests.databases import change, on_both, tamper
 from tests.files.rows import file_row
 from tests.links.rows import bare_row
 from tests.policies.rows import LATER, minimal_rows
+from tests.recurrences import rows as recurrences
 from tests.risks.rows import OPTIONAL_OF_OUTCOMES, bare_outcome
 from tests.soa_versions.rows import version_row
 from tests.vendors import rows as vendors
@@ -58,12 +59,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "memberships": {"id": "new", "organizationId": ALPHA, "userId": "user-nobody"},
     "frameworks": {"id": "new", "name": "New"},
     "controls": {"id": "new", "frameworkId": "fw-sun", "name": "New"},
-    "controlMatches": {
-        "id": "new",
-        "sourceControlId": "sun.A.8",
-        "targetControlId": "moon.A.8",
-        "matchLevel": "FULL",
-    },
+    "controlMatches": {"id": "new", "sourceControlId": "sun.A.8", "targetControlId": "moon.A.8", "matchLevel": "FULL"},
     "controlWordings": {"id": "new", "controlId": "sun.A.8", "identifier": "A.8", "name": "Old", "replacedAt": EARLIER},
     "baselines": {"id": "new", "frameworkId": "fw-sun", "name": "New"},
     "baselineControls": {"id": "new", "baselineId": "stored", "controlId": "sun.A.8"},
@@ -79,6 +75,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "savedViews": {"id": "new", "organizationId": ALPHA, "userId": "user-editor", "kind": "tasks", "name": "Mine"},
     "links": bare_row("new", ALPHA),
     "comments": comments.bare_row("new", ALPHA, "member-editor"),
+    "recurrences": recurrences.bare_row("new", ALPHA),
     "riskReviewOutcomes": bare_outcome("new", ALPHA),
     "accessTokens": {"id": "new", "userId": "user-editor", "digest": "0" * 64, "scope": "read"},
     "auditEvents": {
@@ -107,6 +104,7 @@ OPTIONAL_ELSEWHERE = {
     **(LATER | vendors.OPTIONAL),
     "files": {"userId", "attachedAt", "detachedAt", "erasedAt"},
     "links": {"note", "removedAt"},
+    "recurrences": recurrences.OPTIONAL,
     "riskReviewOutcomes": OPTIONAL_OF_OUTCOMES,
     "controlWordings": {"description", "version", "validFrom", "staleSince"},
     "baselines": {"organizationId", "version", "description"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -130,3 +131,25 @@ def test_an_editor_reminds_those_who_have_not(policies: Policies, monkeypatch: p
     assert policies.done("remind", policy) == {"reminded": 0, "hasMore": False}  # nobody twice within a day
     assert sorted(_asked(policies, "acknowledge_again")) == ["user-admin", "user-owner"]  # and not who reminds
     assert policies.events(policy).count("ask_again") == 2
+
+
+def test_a_review_that_changes_nothing_moves_the_next_one(policies: Policies) -> None:
+    dates = {"lastReviewedAt": "2026-01-10T00:00:00.000Z", "nextReviewAt": "2026-07-10T08:00:00.000Z"}
+    policy = policies.make(**dates)
+    approved = policies.approved(policy)
+    for user in ("editor", "auditor"):
+        refused(policies.step("review", policy, user), 403, "forbidden")
+    policies.hire("robot")
+    policies.service.sql(f"UPDATE membership SET role = 'admin' WHERE id = 'member-robot-{ALPHA}'")
+    refused(policies.step("review", policy, "robot"), 403, "forbidden")
+    reviewed = policies.done("review", policy, "viewer", note="Nothing to change.")  # who is the approver
+    at = reviewed["updatedAt"]
+    year, month = divmod(int(at[:4]) * 12 + int(at[5:7]) - 1 + 6, 12)
+    assert reviewed["nextReviewAt"].startswith(f"{year}-{month + 1:02}")
+    changed = {name for name, value in reviewed.items() if value != approved[name]}
+    assert changed == {"lastReviewedAt", "nextReviewAt", "updatedAt"}
+    assert reviewed["lastReviewedAt"] == at
+    [event] = stored.events(policies.service.database, entity_id=policy, action="review")
+    body = json.loads(event["body"])
+    assert (body["counts"]["version"], body["reason"]) == (1, "Nothing to change.")
+    assert policies.done("review", policy, "admin")["nextReviewAt"] == reviewed["nextReviewAt"]

@@ -102,6 +102,7 @@ _STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("approve", "viewer", {"version": 1}),
     ("reject", "viewer", {"version": 1, "reason": "No."}),
     ("publish", "editor", {}),
+    ("review", "viewer", {}),
     ("retire", "editor", {}),
 )
 _FROM = {
@@ -110,6 +111,7 @@ _FROM = {
     "approve": ["IN_REVIEW"],
     "reject": ["IN_REVIEW"],
     "publish": ["APPROVED"],
+    "review": ["APPROVED", "PUBLISHED"],
     "retire": ["APPROVED", "PUBLISHED"],
 }
 

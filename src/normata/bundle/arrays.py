@@ -22,6 +22,7 @@ from normata.notifications.model import Notification
 from normata.policies.acknowledgement_model import Acknowledgement
 from normata.policies.model import PolicyVersion
 from normata.records.base import Restorable
+from normata.recurrences.model import Recurrence
 from normata.risks.review_model import RiskReviewOutcome
 from normata.soa_versions.model import SoaVersion
 from normata.tables import Table
@@ -56,6 +57,7 @@ _TABLES: tuple[type[Table], ...] = (
     Acknowledgement,
     Link,
     Comment,
+    Recurrence,
     RiskReviewOutcome,
     VendorAnswer,
     *OPERATORS_OWN,

@@ -34,6 +34,8 @@ from normata.policies.imported import begin_versions
 from normata.policies.imported import check_loaded as check_policy_versions
 from normata.policies.model import PolicyVersion
 from normata.records.kinds import Policy
+from normata.recurrences.model import Recurrence
+from normata.recurrences.rules import check_loaded as check_recurrences
 from normata.soa_versions.model import SoaVersion
 from normata.soa_versions.versions import check_loaded
 from normata.tables import Table
@@ -73,6 +75,7 @@ def load(
             PolicyVersion: check_policy_versions,
             Link: check_links,
             Comment: check_comments,
+            Recurrence: check_recurrences,
         },
         buffer=buffer.put,
         refused=refused,

@@ -37,6 +37,7 @@ from normata.core.schema import paging
 from normata.errors import NotFound
 from normata.identity.preferences import Preferences
 from normata.identity.sessions.sessions import Visitor
+from normata.recurrences.dates import FREQUENCIES
 
 _TEMPLATES = Path(__file__).with_name("templates")
 COMPILED = Path(__file__).with_name("compiled")  # a wheel has the templates there as Python
@@ -141,6 +142,7 @@ def environment() -> Environment:
         auto_reload=False,  # templates do not change while the service runs
     )
     templates.globals |= {"text": text, "counted": counted, "has_text": has_text, "version": __version__}
+    templates.globals |= {"frequencies": FREQUENCIES}
     templates.globals |= {"most_counted": lambda: paging.MOST_COUNTED}
     templates.filters |= FILTERS
     templates.tests |= TESTS

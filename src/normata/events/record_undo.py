@@ -10,6 +10,7 @@ from sqlalchemy import bindparam, select
 from normata.core.changes.difference import canonical
 from normata.core.changes.source import pointer
 from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.db.security import together
 from normata.core.http.operation import ChangeOperation
 from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationId
@@ -30,6 +31,7 @@ from normata.records.many.commands import (
     many_change_writes,
 )
 from normata.records.many.operations import CHANGED_EXAMPLE, ChangedRecords, changed_records
+from normata.recurrences.commands import TAKING_BACK_WRITES, take_back
 
 
 class RecordsUndo(Input):
@@ -51,7 +53,7 @@ def undo_changes(unit: UnitOfWork, organization_id: str, change_id: str) -> list
     changes nothing.
     """
     unit.require_reach(organization_id)
-    _, events = events_of_change(unit, _EVENTS, organization_id, change_id)
+    moment, events = events_of_change(unit, _EVENTS, organization_id, change_id)
     there = found_records(unit, organization_id, [(_KINDS[row.entity_type], row.entity_id) for row in events])
     changes: list[RecordChange] = []
     for event in events:
@@ -70,7 +72,9 @@ def undo_changes(unit: UnitOfWork, organization_id: str, change_id: str) -> list
             changes.append(RecordChange(kind, row.id, values, pointer("records", len(changes))))
     if not changes:
         raise NothingToUndo
-    return apply_changes(unit, organization_id, changes, there)
+    changed = apply_changes(unit, organization_id, changes, there)
+    take_back(unit, organization_id, moment, [(one.kind, one.id) for one in changed])
+    return changed
 
 
 def _undo(unit: UnitOfWork, request: Request) -> dict[str, Any]:
@@ -107,7 +111,7 @@ does not allow is 409 `wrong_state`; and nothing changes. The answer has a `chan
 is undone.""",
     work=_undo,
     present=lambda answer: answer,
-    writes=many_change_writes(),
+    writes=together(many_change_writes(), TAKING_BACK_WRITES),
     body=RecordsUndo,
     body_required=True,
     body_example={

@@ -14,7 +14,7 @@ from normata.core.http.change_endpoint import as_null
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
 from normata.core.http.roles import Role
-from normata.core.schema.fields import MAX_NUMBER, Json, Text, Timestamp
+from normata.core.schema.fields import MAX_NUMBER, Json, ShortText, Text, Timestamp
 from normata.core.schema.paging import OrganizationQuery, Page
 from normata.core.schema.wire import Input, Wire, as_wire, wire
 from normata.errors import Archived, NoApprover, WrongState, WrongVersion
@@ -60,6 +60,12 @@ class PolicyRejection(Input):
     reason: Annotated[
         Text, StringConstraints(strip_whitespace=True, min_length=1), Field(description="What has to change.")
     ]
+
+
+class PolicyReview(Input):
+    """The optional body when a policy is reviewed."""
+
+    note: Annotated[ShortText | None, Field(default=None, description="What was looked at, for later readers.")]
 
 
 class PolicyText(Input):
@@ -259,6 +265,19 @@ both.""",
         writes=steps.PUBLICATION_WRITES,
         body=PolicyPublication,
         body_example={"acknowledgingRoles": ["viewer", "editor"]},
+    ),
+    _step(
+        "review",
+        "Record the review of a policy",
+        """\
+Records that the version in force was reviewed, and stays as it is: `lastReviewedAt` is set, and `nextReviewAt` moves by
+the interval between both. The approver of the policy can do it, whatever their role, and admins, but no service
+account.""",
+        lambda unit, request: steps.review(unit, request.id, None if request.body is None else request.body.note),
+        role="admin",
+        own_role="viewer",
+        body=PolicyReview,
+        body_example={"note": "Read with the administrators: nothing has to change."},
     ),
     _step(
         "retire",

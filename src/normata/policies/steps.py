@@ -1,4 +1,4 @@
-"""The steps of a policy: submitted, withdrawn, approved, rejected, published, retired.
+"""The steps of a policy: submitted, withdrawn, approved, rejected, published, reviewed, retired.
 
 Each locks the policy first, so that of two at once one succeeds, and is one event, which has the number of the version
 and the hash of its text. Until the first approval the text is that of the policy itself, later that of its draft.
@@ -18,7 +18,7 @@ from normata.core.schema.table import sql_table
 from normata.errors import Archived, Forbidden, NoApprover, WrongState, WrongVersion
 from normata.events.content import values_of
 from normata.events.model import AuditEvent
-from normata.identity.authority import own_membership
+from normata.identity.authority import own_membership, require_role
 from normata.identity.memberships import is_out
 from normata.identity.model import Membership, Organization, User
 from normata.policies.model import ACKNOWLEDGING_ROLES
@@ -41,6 +41,7 @@ STEP_WRITES = (*POLICY_WRITES, *VERSION_WRITES)
 PUBLICATION_WRITES = (*STEP_WRITES, *JOB_WRITES)
 ACKNOWLEDGEMENTS = "acknowledgements"  # the job that asks members to acknowledge a version, by its id
 
+_NOBODY = "A policy is reviewed by a member, and not by a service account."
 _NOT_APPROVER = "Only the approver of the policy can do this."
 _OWN_WORK = (
     "Who submitted or last edited the text cannot approve it, unless the organization allows it (`allowsSelfApproval`)."
@@ -170,6 +171,25 @@ def publish(unit: UnitOfWork, policy_id: str, acknowledging_roles: Sequence[str]
         schedule(unit, ACKNOWLEDGEMENTS, version.organization_id, version.id, unit.moment)
     in_force = {**_in_force(unit, version, "PUBLISHED"), **reviewed(found.policy, unit.moment)}
     return change_policy(unit, "publish", found.policy, version, in_force)
+
+
+def review(unit: UnitOfWork, policy_id: str, note: str | None = None) -> Any:
+    """Record that the version in force was reviewed and stays, as the approver or an admin, and return the policy.
+
+    The next review is due after the same interval. ``note`` is what there is to say about it. Raises what
+    :func:`found_policy` raises, Forbidden for a service account, and WrongState.
+    """
+    found = found_policy(unit, policy_id)
+    own = own_membership(unit, found.policy.organization_id)
+    if own is None:
+        raise Forbidden(_NOBODY)
+    if own != found.policy.approver_id:
+        require_role(unit, found.policy.organization_id, "admin")
+    version = found.versions.last("PUBLISHED") or found.versions.last("APPROVED")
+    if version is None:
+        raise WrongState(found.state, ("APPROVED", "PUBLISHED"))
+    values = reviewed(found.policy, unit.moment)
+    return change_policy(unit, "review", found.policy, version, values, reason=note)
 
 
 def retire(unit: UnitOfWork, policy_id: str) -> Any:

@@ -13,7 +13,7 @@ from tests.console.browser import is_refused, text_of
 from tests.world import ALPHA as ALPHA_ID
 
 REVIEWED = f"policies-reviewed-{ALPHA_ID}"  # its approver is the owner
-STEPS = ("submit", "withdraw", "approve", "reject", "publish", "retire")
+STEPS = ("submit", "withdraw", "approve", "reject", "publish", "review", "retire")
 
 
 def _offered(people: People, user: str, policy: str) -> set[str]:

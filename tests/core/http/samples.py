@@ -242,7 +242,7 @@ _POLICIES = {
     "rejectPolicy": "rejected",
     "withdrawPolicy": "withdrawn",
     "publishPolicy": "approved",
-    "retirePolicy": "retired",
+    **dict.fromkeys(("retirePolicy", "reviewPolicy"), "retired"),
     **dict.fromkeys(_OF_PUBLISHED, "published"),
 }
 

@@ -34,6 +34,7 @@ from normata.policies.acknowledgement_model import Acknowledgement
 from normata.policies.model import PolicyVersion
 from normata.records.assurance import Evidence
 from normata.records.base import Restorable
+from normata.recurrences.model import Recurrence
 from normata.risks.review_model import RiskReviewOutcome
 from normata.soa_versions.model import SoaVersion
 from normata.tables import Table
@@ -99,8 +100,7 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
         str(Link.__tablename__),
         *(str(one.__tablename__) for one in (Comment, SoaVersion, Acknowledgement)),
         str(File.__tablename__),
-        str(RiskReviewOutcome.__tablename__),
-        *(str(one.__tablename__) for one in (Questionnaire, VendorAnswer)),
+        *(str(one.__tablename__) for one in (RiskReviewOutcome, Recurrence, Questionnaire, VendorAnswer)),
     ]
     newer = [name for name in tables if name not in there]
     if {Evidence.__tablename__, Link.__tablename__}.intersection(newer):  # which it follows from

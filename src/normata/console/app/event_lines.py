@@ -39,7 +39,8 @@ _INVITATIONS = "invitations"
 _NOTHING = "–"  # noqa: RUF001 - a dash, as in print
 _WRITTEN = frozenset({"inserted", "updated", "retired", "returned"})  # counts of the rows of a kind
 _ERASED_ROWS = "rows"
-_HIDDEN = frozenset({"controlIds", "signature", "contentSha256"})  # of the counts; the controls have their names
+# Of the counts. The controls have their names, and what follows has a link.
+_HIDDEN = frozenset({"controlIds", "signature", "contentSha256", "follows", "skipped"})
 _FIRST = 5  # controls that are listed
 _FEW = 3  # fields shown without a click
 _SHORT = 60  # longer texts are shown as a difference
@@ -174,6 +175,8 @@ def _counts(event: Mapping[str, Any], named: Named) -> list[str]:
             phrases += _written(event["kind"], {name: count})
         elif name == "version":
             phrases.append(text("events.version", number=count))
+        elif name == "frequency":
+            phrases.append(text(f"recurrence.{count}") if count else text("recurrence.none"))
         elif name not in _HIDDEN and count:
             phrases.append(counted(f"events.count.{name}", len(count) if isinstance(count, list) else int(count)))
     controls = _controls(event)

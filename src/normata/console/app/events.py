@@ -54,6 +54,8 @@ _ACTIONS = (
     "remove",
     "restore",
     "retire",
+    "review",
+    "repeat",
     "revoke",
     "submit",
     "assess",

@@ -15,7 +15,7 @@ from normata.errors import InsufficientRole, NotFound
 from normata.identity.sessions.sessions import SignedInMembership, Visitor
 
 NOTES = frozenset(
-    {"done", "undo", "restored", "assessed", "changed", "unlinked", "added", "many", "proof"}
+    {"done", "undo", "restored", "assessed", "changed", "following", "unlinked", "added", "many", "proof"}
 )  # of what was just done
 _segment = lru_cache(maxsize=2_048)(partial(quote, safe=""))  # a page has hundreds, mostly of the same few
 _OF_ONE_DAY = frozenset({PARAMETER, "page", "cursor", "open", "selected"})  # what an address has of one day alone

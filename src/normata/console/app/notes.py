@@ -35,13 +35,16 @@ def assessed_notice(page_request: OrganizationRequest, change_id: str, count: in
     return {"assessed": change_id, "many": str(count), "proof": proof_of(page_request, "assessed", values)}
 
 
-def changed_notice(page_request: OrganizationRequest, kind: str, change_id: str, count: int, done: str = "") -> Query:
+def changed_notice(
+    page_request: OrganizationRequest, kind: str, change_id: str, count: int, *, done: str = "", following: str = ""
+) -> Query:
     """The parameters of the note after so many records of a kind were changed at once; ``done`` is what it then says.
 
-    Without that it says how many there were.
+    Without that it says how many there were. ``following`` is what it says of the record that follows.
     """
-    values = [f"{kind}:{change_id}", str(count), done]
-    return {"changed": values[0], "many": values[1], "done": done, "proof": proof_of(page_request, "changed", values)}
+    values = [f"{kind}:{change_id}", str(count), done, following]
+    proof = {"proof": proof_of(page_request, "changed", values)}
+    return {"changed": values[0], "many": values[1], "done": done, "following": following} | proof
 
 
 def unlinked_notice(page_request: OrganizationRequest, link: str) -> Query:
@@ -64,10 +67,11 @@ def note_of(page_request: OrganizationRequest) -> UndoNote | None:
     if assessed and is_proved(page_request, "assessed", [assessed, count]):
         words = text("app.done.assessed" if count == "1" else "app.done.assessed_many")
         return UndoNote(words, ("coverage",), ("assessed", assessed))
-    if changed and is_proved(page_request, "changed", [changed, count, done]):
+    following = page_request.query.get("following", "")
+    if changed and is_proved(page_request, "changed", [changed, count, done, following]):
         kind, _, change_id = changed.partition(":")
         words = text(f"app.done.{done}") if done else counted("record.note.changed", int(count))
-        return UndoNote(words, ("change", kind), ("changed", change_id))
+        return UndoNote(f"{words} {following}".strip(), ("change", kind), ("changed", change_id))
     unlinked = page_request.query.get("unlinked", "")
     if unlinked and is_proved(page_request, "unlinked", [unlinked]):
         return UndoNote(text("app.done.unlinked"), ("links",), ("unlinked", unlinked))

@@ -29,12 +29,14 @@ _STEPS = {
     "approve": "approvePolicy",
     "reject": "rejectPolicy",
     "publish": "publishPolicy",
+    "review": "reviewPolicy",
     "retire": "retirePolicy",
     "acknowledge": "acknowledgePolicy",
     "remind": "remindOfPolicy",
 }
 _FREE = "DRAFT"  # the status of a policy whose own text is still to be approved
-_OF_VERSION = ("approve", "reject", "acknowledge")  # whatever the role
+_OF_VERSION = ("approve", "reject", "acknowledge")
+_NAMED = (*_OF_VERSION, "review")  # whatever the role
 _MOST = "20"  # versions on a page
 
 
@@ -42,7 +44,7 @@ async def take_step(page_request: OrganizationRequest) -> Response:
     """Take the step of a policy that ``step`` names."""
     form, policy_id = await page_request.fields(), page_request.param("id")
     step = form.get("step")
-    if step not in _OF_VERSION:
+    if step not in _NAMED:
         page_request.require("editor")
     if step not in _STEPS:
         raise InvalidRequest(text("problem.form"))
@@ -51,6 +53,8 @@ async def take_step(page_request: OrganizationRequest) -> Response:
         if re.fullmatch(r"[0-9]{1,18}", form.get("version")) is None:
             raise InvalidRequest(text("problem.form"))
         body = {"version": int(form.get("version"))} | ({"reason": form.get("reason")} if step == "reject" else {})
+    elif step == "review":
+        body = {"note": form.get("note") or None}
     elif step == "publish" and form.has("asks"):
         body = {"acknowledgingRoles": form.all("roles")}
     outcome = await page_request.change(_STEPS[step], row_id=policy_id, body=body)

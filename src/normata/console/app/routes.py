@@ -117,6 +117,7 @@ PAGES: tuple[Page, ...] = (
     Page("policies/{id}/acknowledgements/", get=policies.show_acknowledgements),
     Page("risks/{id}/accept/", post=risks.accept),
     Page("auditItems/{id}/verify/", post=steps.verify, role="editor"),
+    Page("records/{kind}/{id}/recurrence/", post=steps.set_recurrence, role="editor"),
     Page("finalize/{id}/", post=steps.finalize, role="editor"),
     Page("risk-reviews/{id}/", get=risk_reviews.show, post=risk_reviews.change),
     Page("records/", get=lists.show_kinds),

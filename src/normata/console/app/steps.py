@@ -1,4 +1,4 @@
-"""The buttons with which somebody verifies a finding, or finalizes a record."""
+"""The buttons with which somebody verifies a finding, finalizes a record, or lets a review recur."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from starlette.responses import Response
 
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records import details
+from normata.console.app.records.kinds import kind_of
+from normata.errors import NotFound
 from normata.records.kinds import Finding, Record
+from normata.recurrences.kinds import REVIEWS
 
 
 async def verify(page_request: OrganizationRequest) -> Response:
@@ -30,3 +33,20 @@ async def finalize(page_request: OrganizationRequest) -> Response:
     if outcome.refusal is not None:
         return await details.show_one(page_request, outcome.refusal, kind=Record)
     return page_request.back(form, page_request.path("records", Record.path, record_id), "record_finalized")
+
+
+async def set_recurrence(page_request: OrganizationRequest) -> Response:
+    """Let a review recur, or end that."""
+    kind, review_id = kind_of(page_request), page_request.param("id")
+    if kind not in REVIEWS:
+        raise NotFound
+    page_request.require("editor")
+    form = await page_request.fields()
+    frequency = form.get("frequency")
+    operation = f"{'put' if frequency else 'delete'}{kind.__name__}Recurrence"
+    outcome = await page_request.change(
+        operation, row_id=review_id, body={"frequency": frequency} if frequency else None
+    )
+    if outcome.refusal is not None:
+        return await details.show_one(page_request, outcome.refusal)
+    return page_request.back(form, page_request.path("records", kind.path, review_id), "recurrence_set")

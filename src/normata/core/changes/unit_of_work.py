@@ -243,13 +243,13 @@ class Preview(NamedTuple, Generic[T]):
 
 
 class Subscriber(Protocol):
-    """Writes what follows from changes, in their own transaction."""
+    """Writes what follows from changes, in their own transaction. What it publishes, those after it see as well."""
 
     @property
     def writes(self) -> Sequence[Write]:
         """The rights that it needs."""
 
-    def __call__(self, transaction: Transaction, changes: Sequence[Change], actor: Actor, moment: str, /) -> None:
+    def __call__(self, unit: UnitOfWork, changes: Sequence[Change], actor: Actor, moment: str, /) -> None:
         """Write what follows from ``changes``, which are of one unit of work."""
 
 
@@ -369,6 +369,7 @@ def follow(unit: UnitOfWork, subscribers: Sequence[Subscriber]) -> None:
         for subscriber in subscribers:
             checked = unit.following(subscriber.writes)
             subscriber(checked, unit.published, unit.actor, unit.moment)
+            unit.published += checked.published
 
 
 def all_writes(declared: Sequence[Write], subscribers: Sequence[Subscriber]) -> tuple[Write, ...]:

@@ -68,14 +68,17 @@ async def approval_of(page_request: OrganizationRequest, policy: Mapping[str, An
     newest = found[0]["state"] if found else policy["status"]
     state = newest if draft is None else draft["state"]
     is_live = policy["archivedAt"] is None
+    is_in_force = any(one["state"] in _IN_FORCE for one in found)
+    is_approver = organization["memberId"] == policy["approverId"]
     steps: set[str] = set()
     if page_request.may("editor") and is_live:
         steps |= {"DRAFT": {"submit"}, "IN_REVIEW": {"withdraw"}}.get(state, set())
         steps |= {"publish"} if any(one["state"] == "APPROVED" for one in found) else set()
-        is_in_force = any(one["state"] in _IN_FORCE for one in found)
         steps |= {"retire"} if is_in_force and state != "IN_REVIEW" else set()
         steps |= {"remind"} if missing["total"] else set()
-    if state == "IN_REVIEW" and is_live and organization["memberId"] == policy["approverId"]:
+    if is_in_force and is_live and (is_approver or page_request.may("admin")):
+        steps.add("review")
+    if state == "IN_REVIEW" and is_live and is_approver:
         steps |= {"approve", "reject"}
     if is_live and mine["items"]:
         steps.add("acknowledge")

@@ -17,6 +17,7 @@ from normata.console.app.records.editing import asks_to_find, sent_form, with_fa
 from normata.console.app.records.forms import Entry, read, typed_entry
 from normata.console.app.records.kinds import Kind, kind_names, kind_of, label, title_of
 from normata.console.app.records.layout import form_layout, is_seldom
+from normata.console.app.records.recurrence import following_words
 from normata.console.app.records.references import choices_of, names_of
 from normata.console.app.records.undo import joined, split, without_selection
 from normata.console.filters import zone_name
@@ -73,7 +74,9 @@ async def _preview_or_do(
         answer = outcome.answer
         purpose = FINISHED if form.get("purpose") == FINISHED else ""
         change_id, count = answer["changeId"], answer["changed"]
-        notice = changed_notice(page_request, kind.path, change_id, count, purpose) if change_id else None
+        following = await following_words(page_request, kind, ids[0]) if purpose and len(ids) == 1 else ""
+        note = {"done": purpose, "following": following}
+        notice = changed_notice(page_request, kind.path, change_id, count, **note) if change_id else None
         done = "" if notice else "record_unchanged"
         return page_request.back(without_selection(form), page_request.path("records", kind.path), done, notice)
     return await _preview_page(page_request, kind, form, [entry.field for entry in chosen], outcome.answer[0])

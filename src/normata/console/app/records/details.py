@@ -31,6 +31,7 @@ from normata.console.app.records.linked_owners import ownership_of
 from normata.console.app.records.notice import notice_of
 from normata.console.app.records.panel import marks_of_state
 from normata.console.app.records.record_pictures import picture_of
+from normata.console.app.records.recurrence import repeats_of
 from normata.console.app.records.references import names_of
 from normata.console.app.records.risk_details import review_progress, risk_details
 from normata.console.app.records.undo import UndoQueries, joined
@@ -148,6 +149,7 @@ async def show_one(
         can_edit=page_request.may("editor"),
         approval=await approval_of(page_request, record) if kind is Policy else None,
         risk=await risk_details(page_request, kind, record_id),
+        repeats=await repeats_of(page_request, kind, record),
         review=await review_progress(page_request, kind, record_id),
         can_accept=kind is Risk and await _can_accept(page_request, record),
         can_finalize=kind is Record and page_request.may("editor") and _is_to_finalize(record),
