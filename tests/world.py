@@ -38,7 +38,7 @@ from tests.policies.rows import POLICIES, open_acknowledgements, policy_arrays, 
 from tests.recurrences.rows import recurrence_rows
 from tests.risks.rows import RATED, outcome_row
 from tests.soa_versions.rows import version_rows
-from tests.vendors.rows import ASSESSMENTS, assessment_values, vendor_arrays
+from tests.vendors.rows import ASSESSMENTS, add_links, assessment_values, vendor_arrays
 from tests.views.rows import view_row
 
 ALPHA, BETA = "org-alpha", "org-beta"
@@ -214,6 +214,7 @@ def furnish(unit: UnitOfWork) -> None:
         }
         unit.rows(insert(Invitation).values(values))
         unit.publish(Change("create", Invitation, row["organizationId"], row["id"], values))
+    add_links(unit, (ALPHA, BETA))
     for one in open_acknowledgements(OWNERS):
         unit.rows(insert(Acknowledgement).values(one))
         unit.publish(Change("create", Acknowledgement, one["organization_id"]))

@@ -58,6 +58,7 @@ from normata.risks import operations as risks
 from normata.risks import review_operations as risk_reviews
 from normata.soa_versions import operations as soa_versions
 from normata.tables import Table
+from normata.vendors import link_operations as vendor_links
 from normata.vendors import operations as vendors
 from normata.vendors import questionnaire_operations as questionnaires
 from normata.views import operations as views
@@ -84,6 +85,7 @@ _DECLARED: tuple[Operation, ...] = (
     finalizing.OPERATION,
     *vendors.OPERATIONS,
     *questionnaires.OPERATIONS,
+    *vendor_links.OPERATIONS,
     *soa_versions.OPERATIONS,
     *notifications.OPERATIONS,
     *due.OPERATIONS,

@@ -25,6 +25,7 @@ from normata.records import assurance as _records
 from normata.recurrences import model as _recurrences
 from normata.risks import review_model as _reviews
 from normata.soa_versions import model as _soa_versions
+from normata.vendors import link_model as _vendor_links
 from normata.vendors import model as _vendors
 from normata.views import model as _views
 
@@ -47,5 +48,5 @@ _modules = (
         _soa_versions,
     ),
     _upgrades,
-    *(_vendors, _views, _wordings),
+    *(_vendor_links, _vendors, _views, _wordings),
 )

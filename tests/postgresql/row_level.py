@@ -88,6 +88,7 @@ SECRET = {
     ("external_identity", "subject"),
     *((table, "digest") for table in ("access_token", "calendar_address", "session", "sign_in_link")),
     ("invitation", "digest"),
+    ("vendor_link", "digest"),
 }
 
 # What an organization takes back is gone, and the event tells what it was. Records are archived.

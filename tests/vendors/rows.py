@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
+
+from sqlalchemy import insert
+
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.vendors.link_model import VendorLink
 
 PARTS = [
     {
@@ -66,6 +72,21 @@ def vendor_arrays(organization_ids: tuple[str, ...]) -> dict[str, list[dict[str,
         ],
         "vendorAnswers": [answer_row(f"answer-{owner}", owner) | content for owner in organization_ids],
     }
+
+
+def add_links(unit: UnitOfWork, organization_ids: tuple[str, ...]) -> None:
+    """Add a link of each organization, because bundles contain none. Nobody can use it: its digest is of no secret."""
+    for owner in organization_ids:
+        values = {
+            "id": f"link-for-{owner}",
+            "organization_id": owner,
+            "assessment_id": f"vendor-assessments-sent-{owner}",
+            "digest": sha256(owner.encode()).hexdigest(),
+            "created_at": "2026-01-02T03:04:05.678Z",
+            "expires_at": "2126-01-02T03:04:05.678Z",
+        }
+        unit.rows(insert(VendorLink).values(values))
+        unit.publish(Change("create", VendorLink, owner, values["id"], values))
 
 
 def minimal_rows(organization_id: str) -> dict[str, dict[str, Any]]:

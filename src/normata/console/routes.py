@@ -30,6 +30,7 @@ from normata.console.site import Site
 from normata.console.static import Assets
 from normata.console.throttles import Throttles
 from normata.console.unsubscribe import show_unsubscribe, unsubscribe
+from normata.console.vendor import pages as vendor
 from normata.core.http.operation import Operation
 from normata.core.http.services import Services
 from normata.identity.openid.configuration import CALLBACK, Configuration, single_sign_on
@@ -37,6 +38,7 @@ from normata.identity.sign_in.passwords import Hashing
 from normata.identity.sign_in.webauthn import RelyingParty
 from normata.notifications import unsubscribing
 from normata.settings import Settings
+from normata.vendors import links as vendor_links
 
 
 def console_routes(services: Services, settings: Settings, operations: Iterable[Operation]) -> Iterator[Route]:
@@ -67,6 +69,9 @@ def console_routes(services: Services, settings: Settings, operations: Iterable[
         Endpoint(console, "/sign-out/", post=sign_out),
         Endpoint(console, unsubscribing.PATH, get=show_unsubscribe, post=unsubscribe, is_open=True),
         Endpoint(console, calendar.PATH, get=calendar.show_calendar, is_open=True),
+        Endpoint(console, vendor_links.OPENING, get=vendor.open_link),
+        Endpoint(console, vendor_links.PATH, get=vendor.show, post=vendor.save),
+        Endpoint(console, vendor.FINISH, get=vendor.show_finish, post=vendor.finish),
         Endpoint(console, "/account/", get=show_account),
         Endpoint(console, "/account/name/", post=change_name),
         Endpoint(console, "/account/preferences/", post=change_preferences),

@@ -65,21 +65,24 @@ class Site:
         """The absolute URL of a path of the application."""
         return f"{self.public_url}{path}"
 
-    def cookie_name(self, name: str) -> str:
+    def cookie_name(self, name: str, *, is_bound: bool = False) -> str:
         """The name that a cookie has in headers.
 
         With TLS it begins with ``__Host-``: browsers then accept the cookie only from this host and only over TLS, so
-        that nobody on the network and no other host of the domain can set it.
+        that nobody on the network and no other host of the domain can set it. One that ``is_bound`` to a path begins
+        with ``__Secure-``, which guards against the network alone.
         """
-        return f"__Host-{name}" if self.is_encrypted else name
+        prefix = "__Secure-" if is_bound else "__Host-"
+        return f"{prefix}{name}" if self.is_encrypted else name
 
-    def cookie(self, name: str, value: str, *, max_age: int) -> str:
+    def cookie(self, name: str, value: str, *, max_age: int, path: str = "/") -> str:
         """The ``Set-Cookie`` header of a cookie. A ``max_age`` of 0 deletes it.
 
-        The path is ``/`` even behind a prefix, because ``__Host-`` requires it.
+        Unless it is bound to a ``path``, that is ``/`` even behind a prefix, because ``__Host-`` requires it.
         """
         secure = "; Secure" if self.is_encrypted else ""
-        return f"{self.cookie_name(name)}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax{secure}"
+        full_name = self.cookie_name(name, is_bound=path != "/")
+        return f"{full_name}={value}; Path={path}; Max-Age={max_age}; HttpOnly; SameSite=Lax{secure}"
 
 
 def _is_address(host: str) -> bool:

@@ -13,6 +13,7 @@ from normata.identity.errors import SignInRefused
 from normata.identity.sign_in.attempt_counts import COUNT_WRITES, Quota, count_attempt
 
 _ADDRESSES = 20  # times the limit of an account, since an office or a proxy may be behind one address
+_REQUESTS = 3  # times the limit of an account: of a link, by which people save one part after the other
 _MAX_REFUSED = 10_000  # keys that are refused without a query
 
 
@@ -29,8 +30,10 @@ class Throttles:
         # When a refused key may try again. A flood of further attempts writes nothing to the database.
         self._refused: dict[str, float] = {}
 
-    async def count(self, address: str, email: str | None = None) -> None:
+    async def count(self, address: str, email: str | None = None, *, link: str | None = None) -> None:
         """Count an attempt from an address, and with ``email`` an attempt to guess the password of that account.
+
+        ``link`` is the digest of the secret with which a vendor comes: a request of it is an attempt, too.
 
         Raises SignInRefused. An attempt that is refused for its address does not count for the account.
         """
@@ -39,6 +42,8 @@ class Throttles:
         quotas = [Quota("too_many_from_address", f"address {network_of(address)}", self._per_minute * _ADDRESSES)]
         if email is not None:
             quotas.append(Quota("too_many_for_account", f"account {email_key(email)}", self._per_minute))
+        if link is not None:
+            quotas.append(Quota("too_many_for_link", f"link {link}", self._per_minute * _REQUESTS))
         for quota in quotas:
             self._require(quota, self._refused.get(quota.digest, 0.0) - monotonic())
         exceeded, wait = await self._changes.make(

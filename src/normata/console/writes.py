@@ -15,6 +15,7 @@ from normata.identity.sign_in import links as sign_in_links
 from normata.identity.sign_in import passkeys, passwords
 from normata.identity.sign_in.attempt_counts import COUNT_WRITES
 from normata.identity.tokens import tokens
+from normata.vendors.links import PAGE_WRITES, VENDOR_ANSWERS_LOOKUP, VENDOR_LINK_LOOKUP
 
 SIGN_IN_WRITES = (
     *sessions.BEGIN_WRITES,
@@ -38,6 +39,7 @@ SIGN_IN_WRITES = (
     *IDENTITY_WRITES,
     *DISCONNECT_WRITES,
     *GROUP_WRITES,
+    *PAGE_WRITES,
 )
 SIGN_IN_LOOKUPS = (
     SESSION_LOOKUP,
@@ -48,4 +50,6 @@ SIGN_IN_LOOKUPS = (
     IDENTITY_LOOKUP,
     ADDRESS_LOOKUP,
     ORGANIZATION_LOOKUP,
+    VENDOR_LINK_LOOKUP,
+    VENDOR_ANSWERS_LOOKUP,
 )

@@ -246,6 +246,24 @@ The link is for you alone, and good once. If you did not ask for it, do nothing:
     return "Sign in to Normata", text
 
 
+def vendor_link_mail(organization: str, sender: str, title: str, link: str, until: str) -> tuple[str, str]:
+    """Subject and text of the mail that asks a vendor to answer questions; ``sender`` may be empty."""
+    organization, sender, title = plain(organization), plain(sender), plain(title)
+    subject = f"Questions about the security of your service, from {organization}"
+    opening = f"{sender} of {organization} asks you" if sender else f"{organization} asks you"
+    text = f"""\
+{opening} to answer questions about the security of your service: {title}.
+
+Open this link, which needs no account, until {until}:
+
+{link}
+
+You can stop at any time and go on later. Whoever has the link can read and change your answers until you submit them,
+so pass it on only to those who help you to answer.
+"""
+    return subject, text
+
+
 def invitation_mail(organization: str, inviter: str, link: str) -> tuple[str, str]:
     """Subject and text of the mail that invites somebody; ``inviter`` may be empty.
 
