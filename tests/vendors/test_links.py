@@ -93,7 +93,7 @@ def test_only_the_hash_of_its_secret_is_stored(service: Served) -> None:
         f"/vendor-assessments/{assessment}/link/?dryRun=true", headers=service.bearer("editor")
     ).json()
     assert trial["answer"]["link"] is None
-    [row] = stored.rows(service.database, VendorLink)
+    [row] = stored.rows(service.database, VendorLink, assessment_id=assessment)
     assert row["revoked_at"] is None
 
 

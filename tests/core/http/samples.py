@@ -250,6 +250,7 @@ _POLICIES = {
 # The assessment of a vendor of the world from which each step is possible.
 _ASSESSMENTS = {
     "putVendorAnswers": "sent",
+    "revokeVendorLink": "sent",
     "getVendorAnswers": "answered",
     "submitVendorAssessment": "answered",
     "reviewVendorAssessment": "submitted",
