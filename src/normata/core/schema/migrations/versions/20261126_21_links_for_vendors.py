@@ -7,8 +7,8 @@ from alembic import op
 
 from normata.core.db.types import text, timestamp
 
-revision = "20261126_20"
-down_revision = "20261126_19"
+revision = "20261126_21"
+down_revision = "20261126_20"
 
 
 def upgrade() -> None:
