@@ -43,7 +43,9 @@ from normata.notifications.outbox import MAILING_WRITES
 from normata.own_frameworks import match_operations as own_matches
 from normata.own_frameworks import operations as own_frameworks
 from normata.policies import acknowledgement_operations as acknowledgements
+from normata.policies import document_operations as documents
 from normata.policies import operations as policies
+from normata.policies import template_operations as templates
 from normata.records import finalizing_operation as finalizing
 from normata.records import operations as records
 from normata.records.archive import operations as archive
@@ -79,6 +81,8 @@ _DECLARED: tuple[Operation, ...] = (
     *risks.OPERATIONS,
     *policies.OPERATIONS,
     *acknowledgements.OPERATIONS,
+    *templates.OPERATIONS,
+    *documents.OPERATIONS,
     *findings.OPERATIONS,
     *risk_reviews.OPERATIONS,
     *recurrences.OPERATIONS,

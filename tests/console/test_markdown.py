@@ -11,6 +11,7 @@ import pytest
 from normata.console import markdown as rendering
 from normata.console.markdown import markdown
 from normata.console.texts import text
+from normata.core.documents import markdown_source
 
 NOTE = text("record.markdown.plain")
 SLOW = {
@@ -56,7 +57,7 @@ ORDINARY = {
 def test_a_long_policy_is_rendered_however_busy_the_machine_is(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look at the clock finds all time used up."""
     assert 9_000 <= len(written) <= 11_000
-    monkeypatch.setattr(rendering, "_SECONDS", 0)
+    monkeypatch.setattr(markdown_source, "_SECONDS", 0)
     assert NOTE not in markdown(written)
     assert NOTE in markdown("[" * 10_000)
 

@@ -37,6 +37,10 @@ class Policies:
         token = changes_of(self.service.database).make_now(
             lambda unit: tokens.create(unit, email=f"robot-{ALPHA}", scope="write", lifetime=None)
         )
+        self.allow(name, token)
+
+    def allow(self, name: str, token: str) -> None:
+        """Use a token under a name."""
         self._headers[name] = {"Authorization": f"Bearer {token}"}
 
     def make(self, user: str = "admin", **values: Any) -> str:

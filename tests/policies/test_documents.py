@@ -10,6 +10,7 @@ import pytest
 from normata.bundle.dumping import dump
 from normata.core.changes.source import FaultyInput
 from normata.policies.model import PolicyVersion
+from normata.policies.versions import hash_of
 from tests import stored, world
 from tests.cli.commands import Run
 from tests.policies.steps import TEXT, Policies
@@ -55,3 +56,25 @@ def test_an_erasure_keeps_approved_texts_unless_it_is_to_remove_them(policies: P
     assert (erased["content"], erased["contentSha256"]) == (None, version["contentSha256"])
     assert erased["erasedAt"] is not None
     assert normata("check", "--database", service.url).code == 0
+
+
+def test_check_finds_a_text_that_was_changed(policies: Policies, normata: Run) -> None:
+    policy = policies.make()
+    policies.published(policy)
+    service = policies.service
+    named = f"version 1 of the policy {policy} of organization {ALPHA} was changed: its"
+
+    def found() -> list[str]:
+        return [line for line in normata("check", "--database", service.url).err.splitlines() if policy in line]
+
+    def change(assignments: str) -> None:
+        service.sql(f"UPDATE policy_version SET {assignments} WHERE policy_id = '{policy}'")
+
+    assert found() == []
+    other = "Leave the door open."
+    change(f"content = '{json.dumps(other)}'")
+    [fault] = found()
+    assert f"{named} text is not the one that was hashed" in fault
+    change(f"content_sha256 = '{hash_of(other)}'")
+    [fault] = found()
+    assert f"{named} hash is not that of its event" in fault

@@ -63,12 +63,12 @@ def test_what_is_rejected_or_withdrawn_is_a_draft_again(policies: Policies) -> N
     policy = policies.make()
     policies.done("submit", policy)
     assert refused(policies.change(policy, content="Other."), 409, "wrong_state")["state"] == "IN_REVIEW"
-    assert policies.change(policy, title="All doors").status_code == 200
+    assert policies.change(policy, order=7).status_code == 200
     rejected = policies.done("reject", policy, "viewer", version=1, reason=" Say who. ")
     assert rejected["status"] == "DRAFT"
     [event] = [one for one in stored.events(policies.service.database, entity_id=policy) if one["action"] == "reject"]
     assert values_of(event["body"])["reason"] == "Say who."
-    assert policies.change(policy, content="Other.").json()["content"] == "Other."
+    assert policies.change(policy, content="Other.", title="All doors").json()["content"] == "Other."
     policies.done("submit", policy)
     # What was read was another text.
     for step in ({"name": "approve"}, {"name": "reject", "reason": "No."}):
@@ -175,6 +175,43 @@ def test_nobody_approves_their_own_work_behind_a_service_account(policies: Polic
         assert policies.draft(policy, "PUT", user, content=f"By {user}").status_code == 200
     policies.done("submit", policy, "robot")
     refused(policies.step("approve", policy, "admin", version=3), 403, "forbidden")
+
+
+def test_nobody_approves_what_an_account_of_theirs_has_written(policies: Policies) -> None:
+    """Whoever made it, or the token that it used, may have done it all."""
+    client, admin = policies.service.client, policies.headers("admin")
+    made = client.post(
+        "/service-accounts/", json={"organizationId": ALPHA, "name": "Writer", "role": "editor"}, headers=admin
+    ).json()
+    for user in ("admin", "owner"):
+        answer = client.post(
+            f"/service-accounts/{made['id']}/tokens/",
+            json={"scope": "write", "name": user},
+            headers=policies.headers(user),
+        )
+        assert answer.status_code == 201, answer.text
+        policies.allow(f"writer-{user}", answer.json()["token"])
+        policy = policies.make(f"writer-{user}", approverId=None)
+        assert policies.change(policy, approverId=f"member-{user}", user="owner").status_code == 200
+        policies.done("submit", policy, f"writer-{user}")
+        assert (
+            "service account" in refused(policies.step("approve", policy, user, version=1), 403, "forbidden")["detail"]
+        )
+
+
+def test_the_title_is_frozen_in_review(policies: Policies) -> None:
+    policy = policies.make()
+    assert policies.change(policy, title="Gates").status_code == 200
+    policies.done("submit", policy)
+    assert refused(policies.change(policy, title="Doors"), 409, "wrong_state")["state"] == "IN_REVIEW"
+    assert policies.change(policy, order=3).status_code == 200
+    policies.done("approve", policy, "viewer", version=1)
+    assert policies.change(policy, title="Doors").status_code == 200
+    policies.draft(policy, "PUT", content="Next.")
+    policies.done("submit", policy)
+    assert refused(policies.change(policy, title="Gates"), 409, "wrong_state")["allowed"] == ["DRAFT"]
+    policies.done("withdraw", policy)
+    assert policies.change(policy, title="Gates").status_code == 200
 
 
 @pytest.mark.parametrize("approver", [None, "member-auditor", f"member-robot-{ALPHA}"])

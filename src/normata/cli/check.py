@@ -34,6 +34,7 @@ from normata.identity.model import Organization
 from normata.identity.openid import groups
 from normata.identity.openid.configuration import Configuration
 from normata.operations import SECURITY
+from normata.policies.checking import text_faults
 from normata.settings import Settings
 from normata.soa_versions.checking import version_faults
 from normata.tables import Table
@@ -83,6 +84,7 @@ def faults(
     yield from _count_faults(database, transaction)
     yield from event_faults(transaction, signer)
     yield from version_faults(transaction)
+    yield from text_faults(transaction)
     yield from _job_faults(transaction)
 
 
@@ -247,7 +249,7 @@ def _unsealed_faults_of(_database: Database, transaction: Transaction) -> list[s
 
 
 def _version_faults_of(_database: Database, transaction: Transaction) -> list[str]:
-    return list(version_faults(transaction))
+    return [*version_faults(transaction), *text_faults(transaction)]
 
 
 def _file_faults_of(_database: Database, transaction: Transaction, settings: Settings) -> list[str]:

@@ -170,22 +170,21 @@ def _policy_life(record: Values, creator: str, approver: str) -> Iterator[Step]:
         return Step(moment, action, "policies", record["id"], by, values)
 
     start, end, text = record["createdAt"], record["updatedAt"], record.get("content", "")
-    approved, parts = record.get("lastApprovedAt"), record.get("content", "").split("\n\n")
-    first = "\n\n".join(parts[:-1]) or text  # the last paragraph came later
+    approved, texts = record.get("lastApprovedAt"), _texts(record)
     known = {name: record[name] for name in ("title", "slug", "order", "approverId")}
     if "nextReviewAt" in record:
         known["nextReviewAt"] = f"{day_after(start, 365)[:10]}T08:00:00.000Z"
-    is_written_twice = approved is None or record["currentVersion"] == "2"
-    yield step(start, "create", creator, **known, content=first if is_written_twice else text)
+    yield step(start, "create", creator, **known, content=texts[0])
     if approved is None:
-        if first != text:
+        if texts[0] != text:
             yield step(end, "change", creator, content=text)
         return
-    if is_written_twice:
-        yield step(between(start, approved, 0.08), "submit", creator)
-        yield step(between(start, approved, 0.1), "approve", approver, version=1)
-        yield step(between(start, approved, 0.12), "publish", creator, roles=[])
-        yield step(between(start, approved, 0.8), "draft", _CHECKS, content=text)
+    for number, following in enumerate(texts[1:], 1):
+        begun = 0.38 * (number - 1)
+        yield step(between(start, approved, begun + 0.08), "submit", creator if number == 1 else _CHECKS)
+        yield step(between(start, approved, begun + 0.1), "approve", approver, version=number)
+        yield step(between(start, approved, begun + 0.12), "publish", creator, roles=[])
+        yield step(between(start, approved, 0.8 * number / (len(texts) - 1)), "draft", _CHECKS, content=following)
     yield step(between(start, approved, 0.9), "submit", _CHECKS)
     yield step(approved, "approve", approver, version=int(record["currentVersion"]))
     is_retired = record["status"] == "RETIRED"
@@ -202,6 +201,16 @@ def _policy_life(record: Values, creator: str, approver: str) -> Iterator[Step]:
         yield step(parse_timestamp(draft["written"]), "draft", draft["by"], content=draft["content"])
         if "submitted" in draft:
             yield step(parse_timestamp(draft["submitted"]), "submit", draft["by"])
+
+
+def _texts(record: Values) -> Sequence[str]:
+    """The texts of the versions of a policy, the last of which it has now."""
+    text: str = record.get("content", "")
+    if found := _story()["texts"].get(record["id"]):
+        return [*found, text]
+    first = "\n\n".join(text.split("\n\n")[:-1]) or text  # the last paragraph came later
+    is_written_twice = "lastApprovedAt" not in record or record["currentVersion"] == "2"
+    return [first, text] if is_written_twice else [text]
 
 
 _OURS = (

@@ -14,7 +14,7 @@ from normata.core.schema.paging import OrganizationQuery, PageQuery, envelope, f
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import as_wire
 from normata.errors import NotFound
-from normata.policies.model import OPEN, PolicyVersion, PolicyVersionState
+from normata.policies.model import APPROVED, OPEN, PolicyVersion
 from normata.policies.paragraphs import Comparison
 from normata.policies.rules import FREE, REVIEW
 from normata.policies.versions import Versions, text_of
@@ -77,7 +77,7 @@ def changes_of(transaction: Transaction, policy_id: str, query: ChangesQuery) ->
     """
     policy = _require_policy(transaction, policy_id, query.organization_id)
     versions = Versions(transaction, policy)
-    approved = sorted((one for one in versions.all(*_APPROVED) if one.number), key=lambda one: one.number)
+    approved = sorted((one for one in versions.all(*APPROVED) if one.number), key=lambda one: one.number)
     is_free = policy.status in (FREE, REVIEW)
     newest = versions.open if versions.open is not None and not is_free else next(reversed(approved), None)
     after = newest if query.version is None else _numbered([*approved, versions.open], query.version)
@@ -111,13 +111,12 @@ def _require_policy(transaction: Transaction, policy_id: str, organization_id: s
     return policy
 
 
-_APPROVED: tuple[PolicyVersionState, ...] = ("APPROVED", "PUBLISHED", "SUPERSEDED", "RETIRED")
 _TABLE = sql_table(PolicyVersion)
 _IS_APPROVED = (
     _TABLE.c.organization_id == bindparam("organization"),
     _TABLE.c.policy_id == bindparam("policy"),
     or_(_TABLE.c.approved_at.is_not(None), _TABLE.c.is_imported.is_(True)),
-    _TABLE.c.state.in_(_APPROVED),
+    _TABLE.c.state.in_(APPROVED),
 )
 _BEFORE = (
     select(_TABLE.c.content, _TABLE.c.erased_at)

@@ -15,6 +15,7 @@ from normata.core.schema.table import CODED, Table, foreign_key, refers_to, set_
 
 PolicyVersionState = Literal["DRAFT", "IN_REVIEW", "APPROVED", "PUBLISHED", "SUPERSEDED", "RETIRED", "DISCARDED"]
 OPEN: tuple[PolicyVersionState, ...] = ("DRAFT", "IN_REVIEW")  # of these a policy has one version at most
+APPROVED: tuple[PolicyVersionState, ...] = ("APPROVED", "PUBLISHED", "SUPERSEDED", "RETIRED")
 
 # Who can be asked to acknowledge a version: an auditor is not bound by it.
 AcknowledgingRole = Literal["viewer", "editor", "admin", "owner"]

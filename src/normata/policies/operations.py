@@ -226,9 +226,10 @@ approver who is a person and a member, and no auditor, the response is 409 `no_a
         "Approve a policy",
         """\
 Approves the version in review, which the approver of the policy alone can do, whatever their role; an owner cannot in
-their place, and a service account approves nothing. Who submitted the text or edited it last cannot approve it, unless
-the organization allows that (`allowsSelfApproval`). Another `version` than the one in review is 409 `wrong_version`. It
-is in force at once if no version is published, else once it is published.""",
+their place, and a service account approves nothing. Who submitted the text or edited it last, also by an account or a
+token that they have made, cannot approve it, unless the organization allows that (`allowsSelfApproval`). Another
+`version` than the one in review is 409 `wrong_version`. It is in force at once if no version is published, else once
+it is published.""",
         lambda unit, request: steps.approve(unit, request.id, request.body.version),
         role="owner",
         own_role="viewer",

@@ -1,4 +1,4 @@
-"""Who may name the approver of a policy, and when its text may change. They hold for every way of changing records."""
+"""Who may name the approver of a policy, and when its title and text may change, on every way of changing records."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ def guard_policy(unit: UnitOfWork, before: Mapping[str, Any] | None, after: Mapp
             raise Forbidden(_NAMING) from None
         if before is not None and unit.row(_IN_REVIEW, _key(before)) is not None:
             raise WrongState(REVIEW, (FREE,), "Withdraw it to name another approver.")
+    is_renamed = before is not None and after["title"] != before["title"]
+    if before is not None and is_renamed and (before["status"] == REVIEW or unit.row(_IN_REVIEW, _key(before))):
+        raise WrongState(REVIEW, (FREE,), "Withdraw it to change the title.")
     if before is not None and before["status"] != FREE and after["content"] != before["content"]:
         if before["status"] == REVIEW:
             raise WrongState(REVIEW, (FREE,), "Withdraw it to change the text.")

@@ -16,12 +16,11 @@ from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.roles import AUDITOR
 from normata.core.schema.table import sql_table
 from normata.errors import Archived, Forbidden, NoApprover, WrongState, WrongVersion
-from normata.events.content import values_of
-from normata.events.model import AuditEvent
 from normata.identity.authority import own_membership, require_role
 from normata.identity.memberships import is_out
 from normata.identity.model import Membership, Organization, User
-from normata.policies.model import ACKNOWLEDGING_ROLES
+from normata.policies.authors import is_by_own_program, last_editor
+from normata.policies.model import ACKNOWLEDGING_ROLES, APPROVED
 from normata.policies.reviews import reviewed
 from normata.policies.rules import FREE, REVIEW
 from normata.policies.versions import (
@@ -44,7 +43,8 @@ ACKNOWLEDGEMENTS = "acknowledgements"  # the job that asks members to acknowledg
 _NOBODY = "A policy is reviewed by a member, and not by a service account."
 _NOT_APPROVER = "Only the approver of the policy can do this."
 _OWN_WORK = (
-    "Who submitted or last edited the text cannot approve it, unless the organization allows it (`allowsSelfApproval`)."
+    "Who submitted or last edited the text, also by a service account or token of theirs, cannot approve it, unless the"
+    " organization allows it (`allowsSelfApproval`)."
 )
 
 
@@ -107,7 +107,7 @@ def submit(unit: UnitOfWork, policy_id: str) -> Any:
         "reason": None,
     }
     if found.is_free:
-        values["edited_by_id"] = _last_editor(unit, policy)
+        values["edited_by_id"] = last_editor(unit, policy)
     version = add_version(unit, policy, **values) if draft is None else change_version(unit, draft, **values)
     return change_policy(unit, "submit", policy, version, {"status": REVIEW} if found.is_free else {})
 
@@ -143,8 +143,10 @@ def approve(unit: UnitOfWork, policy_id: str, number: int) -> Any:
     found = found_policy(unit, policy_id)
     own = _require_approver(unit, found.policy)
     version = found.in_review(number)
-    if own in (version.submitted_by_id, version.edited_by_id) and not _allows_self_approval(unit, found.policy):
-        raise Forbidden(_OWN_WORK)
+    if not _allows_self_approval(unit, found.policy):
+        since = max((one.approved_at for one in found.versions.all(*APPROVED) if one.approved_at), default="")
+        if own in (version.submitted_by_id, version.edited_by_id) or is_by_own_program(unit, found.policy, since):
+            raise Forbidden(_OWN_WORK)
     for earlier in found.versions.all("APPROVED"):
         change_version(unit, earlier, state="SUPERSEDED", superseded_at=unit.moment)
     version = change_version(unit, version, state="APPROVED", approved_at=unit.moment, approved_by_id=own)
@@ -244,17 +246,7 @@ def _allows_self_approval(unit: UnitOfWork, policy: Any) -> bool:
     return bool(unit.scalar(_ALLOWS, {"organization": policy.organization_id}))
 
 
-def _last_editor(unit: UnitOfWork, policy: Any) -> str | None:
-    """The membership of the last person who changed the text of a policy before its first approval; null if unknown.
-
-    A service account is nobody else than who uses it, so what it has written since does not count.
-    """
-    events = unit.stream(_EVENTS, {"organization": policy.organization_id, "policy": policy.id})
-    found = (one for one in events if one.body and "content" in (values_of(one.body)["after"] or {}))
-    return next((one.member_id for one in found), None)
-
-
-_MEMBER, _USER, _ORGANIZATION, _EVENT = (sql_table(one) for one in (Membership, User, Organization, AuditEvent))
+_MEMBER, _USER, _ORGANIZATION = (sql_table(one) for one in (Membership, User, Organization))
 _APPROVER = (
     select(_MEMBER.c.role, _MEMBER.c.removed_at, _MEMBER.c.expires_at)
     .join(_USER, _USER.c.id == _MEMBER.c.user_id)
@@ -266,19 +258,3 @@ _APPROVER = (
 )
 _NAME = select(_USER.c.name).join(_MEMBER, _MEMBER.c.user_id == _USER.c.id).where(_MEMBER.c.id == bindparam("member"))
 _ALLOWS = select(_ORGANIZATION.c.allows_self_approval).where(_ORGANIZATION.c.id == bindparam("organization"))
-_EVENTS = (
-    select(_EVENT.c.body, _MEMBER.c.id.label("member_id"))
-    .outerjoin(
-        _MEMBER,
-        (_MEMBER.c.organization_id == _EVENT.c.organization_id) & (_MEMBER.c.user_id == _EVENT.c.user_id),
-    )
-    .outerjoin(_USER, _USER.c.id == _EVENT.c.user_id)
-    .where(
-        _USER.c.organization_id.is_(None),
-        _EVENT.c.organization_id == bindparam("organization"),
-        _EVENT.c.entity_type == Policy.__name__,
-        _EVENT.c.entity_id == bindparam("policy"),
-        _EVENT.c.action.in_(("create", "update")),
-    )
-    .order_by(_EVENT.c.at.desc(), _EVENT.c.id.desc())
-)

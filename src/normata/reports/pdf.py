@@ -5,7 +5,7 @@ The font is Typst's own. What it has no letters for, such as Chinese, is printed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
@@ -51,11 +51,14 @@ def as_pdf(title: str, sheets: Sequence[Sheet], date: str) -> bytes:
             for sheet in sheets
         ],
     }
+    return compiled(_SOURCE, content, datetime.fromisoformat(date).replace(tzinfo=UTC))
+
+
+def compiled(source: bytes, content: Mapping[str, Any], moment: datetime) -> bytes:
+    """The document that a source of Typst makes of its ``content``, said to be made at a moment."""
     typst, fonts = _typst()
-    made: bytes = typst.Compiler(_SOURCE, font_paths=fonts).compile(
-        format="pdf",
-        sys_inputs={"content": encode(content).decode()},
-        timestamp=datetime.fromisoformat(date).replace(tzinfo=UTC),
+    made: bytes = typst.Compiler(source, font_paths=fonts).compile(
+        format="pdf", sys_inputs={"content": encode(content).decode()}, timestamp=moment
     )
     return made
 

@@ -21,6 +21,7 @@ _IDS = {
     "frameworks/{id}/edit/": "fw-own",
     "records/": "tasks-live-org-alpha",
     "policies/": "policies-published-org-alpha",
+    "policy-templates/": "backup",
     "risks/": "risks-namesake-org-alpha",
     "risk-reviews/": "risk-reviews-live-org-alpha",
     "settings/members/": "member-editor",
@@ -32,7 +33,7 @@ _IDS = {
     "files/": "file-of-org-alpha",
 }
 # The format in which a file is asked for, where it is no report.
-_FORMATS = {"events/checkpoint/file/": "text"}
+_FORMATS = {"events/checkpoint/file/": "text", "policies/{id}/file/": "pdf"}
 _KIND = "tasks"  # wherever a page is about a kind of records
 
 

@@ -116,7 +116,7 @@ def _visited(browser: Browser) -> Iterator[tuple[str, Parsed]]:
     # The last ones have links on pages of kinds that are not visited.
     beginnings = (
         *("", "find/?search=moon", "controls/moon.A.5/", "risk-matrix/", f"files/file-of-{ALPHA_ID}/file/"),
-        f"records/policies/policies-published-{ALPHA_ID}/",
+        *(f"records/policies/policies-published-{ALPHA_ID}/", "new/policies/"),
         f"policies/policies-published-{ALPHA_ID}/acknowledgements/",
         "comments/comment-owner/",
     )

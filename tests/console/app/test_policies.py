@@ -65,7 +65,7 @@ def test_from_review_to_the_next_version(people: People) -> None:
     assert (wrong.status_code, "{" in wrong.text) == (400, True)
     assert "Submitted." in _step(people, "editor", REVIEWED, "submit")
     reviewed = people["owner"].get(f"{ALPHA}records/policies/{REVIEWED}/")
-    assert "Keep the key.</ins>" in reviewed.text
+    assert '<ins class="written"><p>Keep the key.</p>' in reviewed.text
     assert "Approve version 2" in text_of(reviewed)
     assert "approved it Status:" in text_of(reviewed)
     assert len(re.findall('class="btn main', reviewed.text)) == 1
@@ -180,7 +180,7 @@ def test_the_text_is_a_document(people: People) -> None:
     assert "front" not in in_force.text
     changed = people["viewer"].get(f"{page}?version=draft&show=changes").text
     assert "Lock the <ins>front </ins>door." in changed
-    assert "<ins>- Keep the key.</ins>" in changed
+    assert re.search(r'<ins class="written"><ul>\s*<li>Keep the key.</li>', changed)
     assert "Changes since 1" in changed
     assert "<ins>" not in people["viewer"].get(f"{page}?version=draft&show=text").text
     assert f'href="{draft}"' not in changed
@@ -202,3 +202,26 @@ def test_the_first_text_is_written_in_the_same_editor(people: People) -> None:
     assert _post(people, "editor", draft, content="First.", **sent).status_code == 303
     assert "First." in people["viewer"].get(f"{ALPHA}records/policies/{policy}/").text
     assert _post(people, "editor", draft, content="Late.", **sent).status_code == 412
+
+
+def test_a_new_policy_begins_with_a_template(people: People) -> None:
+    listed = f"{ALPHA}policy-templates/"
+    assert f'href="{listed}"' in people["editor"].get(f"{ALPHA}new/policies/").text
+    assert is_refused(people["viewer"].get(listed))
+    one = f"{listed}backup/"
+    assert f'href="{one}"' in people["editor"].get(listed).text
+    form = _form(people, "editor", one)
+    sent = {"key": str(form.fields["key"]), "step": "create"}
+    assert _post(people, "editor", one, title="", **sent).status_code == 400
+    made = _post(people, "editor", one, title="Copies", **sent)
+    page = people["editor"].get(made.headers["location"])
+    assert "Copies" in text_of(page)
+    assert "says what Alpha backs up" in text_of(page)
+
+
+def test_a_version_is_printed(people: People) -> None:
+    page = f"{ALPHA}records/policies/policies-published-{ALPHA_ID}/"
+    address = f"{ALPHA}policies/policies-published-{ALPHA_ID}/file/?version=1"
+    assert f'href="{address}"' in people["viewer"].get(page).text
+    printed = people["viewer"].get(f"{address}&format=pdf")
+    assert printed.content.startswith(b"%PDF-")

@@ -161,7 +161,7 @@ def sample(
         _fail(operation, f"its path names {', '.join(names)}, and only an id is known")
     path = operation.path
     if names:
-        path = path.replace("{id}", quote(row_id or _row_id(operation, organization_id, user), safe=""))
+        path = path.replace("{id}", quote(row_id or _id_of(operation, organization_id, user), safe=""))
     query = {"organizationId": organization_id} | _required(operation) if takes_query(operation) else {}
     body = _body(operation, organization_id) if isinstance(operation, ChangeOperation) else None
     return Sample(operation, path, query, body)
@@ -176,6 +176,9 @@ def _required(operation: Operation) -> dict[str, str]:
             if not one.examples:
                 _fail(operation, f"its query requires {name}, which has no example")
             found[one.alias or name] = str(one.examples[0])
+        formats = operation.formats if isinstance(operation, ReadOperation) else None
+        if name == "format" and formats is not None and next(iter(formats.by_name)) != "json":
+            found[name] = "json"  # which all reports have
     return found
 
 
@@ -233,7 +236,7 @@ def _world() -> dict[str, list[dict[str, Any]]]:
 
 _OF_PUBLISHED = (
     *("getPolicyDraft", "putPolicyDraft", "discardPolicyDraft", "acknowledgePolicy", "getPolicyChanges"),
-    "remindOfPolicy",
+    *("remindOfPolicy", "getPolicyDocument"),
 )
 
 # The policy of the world from which each step is possible.
@@ -256,6 +259,11 @@ _ASSESSMENTS = {
     "reviewVendorAssessment": "submitted",
     "reopenVendorAssessment": "reopened",
 }
+
+
+def _id_of(operation: Operation, organization_id: str, user: str | None) -> str:
+    is_template = operation.path.startswith("/policy-templates/")  # which are in no table
+    return "backup" if is_template else _row_id(operation, organization_id, user)
 
 
 def _row_id(operation: Operation, organization_id: str, user: str | None) -> str:

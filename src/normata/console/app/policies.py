@@ -175,3 +175,10 @@ async def show_versions(page_request: OrganizationRequest) -> Response:
         names=names,
         texts={one["id"]: markdown(_written(one)[0]) for one in versions["items"]},
     )
+
+
+async def document_file(page_request: OrganizationRequest) -> Response:
+    """A version of a policy as a PDF to download."""
+    return await page_request.file(
+        "getPolicyDocument", page_request.param("id"), version=page_request.query.get("version", "")
+    )

@@ -3,22 +3,22 @@ const shown = document.querySelector("[data-preview]");
 const form = shown.closest("form");
 const PAUSE = 500; // ms without typing
 let timer;
-let asking;
+let asking = new XMLHttpRequest();
 
-async function show() {
-  asking?.abort();
-  asking = new AbortController();
-  const body = new URLSearchParams(new FormData(form));
+function show() {
+  asking.abort();
+  const body = new FormData(form);
   body.set("step", "preview");
-  try {
-    const answer = await fetch(form.action, { method: "post", body, signal: asking.signal });
-    const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-preview]");
-    if (answer.ok && found) {
+  asking = new XMLHttpRequest();
+  asking.responseType = "document"; // the browser reads it as a page that runs nothing
+  asking.addEventListener("load", ({ target: { status, response } }) => {
+    const found = status === 200 && response?.querySelector("[data-preview]");
+    if (found) {
       shown.replaceChildren(...found.childNodes);
     }
-  } catch {
-    // A later one is under way, or the network is away: what is shown stays.
-  }
+  });
+  asking.open("POST", form.action);
+  asking.send(new URLSearchParams(body));
 }
 
 form.addEventListener("input", () => {

@@ -11,6 +11,7 @@ from normata.console.app.records.paper import Paper, paper_of
 from normata.console.app.records.references import Named, names_of
 from normata.console.texts import text
 from normata.records.kinds import Policy
+from normata.reports.pdf import is_installed
 
 _SHOWN = "5"  # versions on the page of a policy
 _URGENT = ("approve", "acknowledge", "publish", "submit")
@@ -32,6 +33,7 @@ class Approval(NamedTuple):
     ``steps`` are those that the member can take now, ``edits`` is true if they can write the text that comes next.
     ``requested`` and ``done`` count who is asked to acknowledge the published version, ``in_force``, and who has;
     ``missing`` are some of those who have not. ``paper`` is the text that is shown, ``names`` are those of people.
+    ``prints`` is true if this installation makes PDFs.
     """
 
     state: str
@@ -46,6 +48,7 @@ class Approval(NamedTuple):
     paper: Paper
     way: Sequence[Way]
     names: Named
+    prints: bool
 
     @property
     def next(self) -> str | None:
@@ -100,6 +103,7 @@ async def approval_of(page_request: OrganizationRequest, policy: Mapping[str, An
         await paper_of(page_request, policy, draft, found, is_to_approve="approve" in steps),
         list(_way(policy, state, newest_text, names, (done, everybody["total"]))),
         names,
+        is_installed(),
     )
 
 
@@ -141,7 +145,7 @@ def unwritten(page_request: OrganizationRequest, record: Mapping[str, Any] | Non
     approver = frozenset[str]() if page_request.may("admin") else frozenset({"approverId"})
     if record is None or record["status"] == "DRAFT":
         return approver
-    return approver | {"content"} | ({"approverId"} if record["status"] == "IN_REVIEW" else set())
+    return approver | {"content"} | ({"approverId", "title"} if record["status"] == "IN_REVIEW" else set())
 
 
 def hidden_fields(page_request: OrganizationRequest, path: str, record: Mapping[str, Any] | None) -> frozenset[str]:

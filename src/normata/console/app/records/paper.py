@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile, zip_longest
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
-from normata.console.differences import Piece, difference_in_full
+from normata.console.differences import Did, Piece, difference_in_full
 from normata.console.filters import as_json
 from normata.console.markdown import markdown
 from normata.policies.paragraphs import paragraphs
@@ -20,10 +20,14 @@ DRAFT = "draft"  # in the address, in place of a number
 
 
 class Passage(NamedTuple):
-    """A part of a text, with its ``markup``; or what has become of a paragraph, in ``pieces``."""
+    """A part of a text, with its ``markup``; or what has become of a paragraph, in ``pieces``.
+
+    ``did`` says whether the whole paragraph was added or removed.
+    """
 
     markup: Markup | None
     pieces: Sequence[Piece] = ()
+    did: Did = "keep"
 
 
 class Paper(NamedTuple):
@@ -104,8 +108,10 @@ def _changed(content: str, changes: Sequence[Mapping[str, Any]]) -> Iterator[Pas
         old, new = old + same, new + same
         dropped = _run(changes[at:], "REMOVED", old)
         added = _run(changes[at + len(dropped) :], "ADDED", new)
-        for before, after in zip_longest(dropped, added, fillvalue=""):
+        for before, after in zip(dropped, added, strict=False):
             yield Passage(None, difference_in_full(before, after))
+        yield from (Passage(markdown(one), (), "drop") for one in dropped[len(added) :])
+        yield from (Passage(markdown(one), (), "add") for one in added[len(dropped) :])
         old, new, at = old + len(dropped), new + len(added), at + len(dropped) + len(added)
     if new < len(text):
         yield Passage(markdown("\n\n".join(text[new:])))
