@@ -50,6 +50,7 @@ from normata.records.assurance import VendorAssessment
 from normata.records.base import Restorable
 from normata.records.finalizing import finalize
 from normata.records.restore import restore
+from normata.recurrences.following import MakeNext
 from normata.risks.acceptance import accept
 from normata.risks.review_model import CONFIRMED
 from normata.risks.reviews import OutcomeInput, RiskReviewQuery, finish, list_risks, record_outcome
@@ -163,13 +164,15 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     doings += [(moment, by, partial(_read, moment=moment)) for moment, by in history.readings(until)]
     names = {user["id"]: user["name"] for user in arrays["users"]}
     doings.sort(key=lambda doing: doing[0])
+    by_name = MakeNext(lambda record_id: history.following(record_id) or new_id())
+    followers = [by_name if isinstance(one, MakeNext) else one for one in SUBSCRIBERS]
     for done, (moment, by, work) in enumerate(doings):
         progress("Living through two years", done, len(doings))
         command = by if by == _REMINDERS else COMMAND.command
         actor = Actor(user_id=by, user_name=names[by]) if by in names else Actor(command=command)
         unit = UnitOfWork(transaction, actor, None, None, parse_timestamp(moment))
         work(unit)
-        follow(unit, SUBSCRIBERS)
+        follow(unit, followers)
 
 
 _REMINDERS = "reminders"

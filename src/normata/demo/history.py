@@ -133,7 +133,8 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
         first["status"] = _FIRST_STATUS[kind] if changes or record.get("finalizedAt") else final["status"]
     if "shortId" in record:
         first["shortId"] = record["shortId"]
-    yield Step(record["createdAt"], "create", kind, record_id, creator, first)
+    if record_id not in _story()["following"].values():
+        yield Step(record["createdAt"], "create", kind, record_id, creator, first)
     for moment, values in sorted(changes.items()):
         yield Step(moment, "change", kind, record_id, worker, values)
     if record.get("acceptedAt"):
@@ -263,6 +264,12 @@ def _changes(kind: str, record: Values, final: Values, created: Mapping[str, str
         if detail is not None:
             change(end, detail, final[detail])
     return changes
+
+
+def following(record_id: str) -> str | None:
+    """The id of the record that follows a recurring one; null if the demo does not have it."""
+    found: str | None = _story()["following"].get(record_id)
+    return found
 
 
 def files_of(step: Step) -> Sequence[str] | None:
