@@ -55,7 +55,8 @@ FIELDS = {
     "finished_at": "When the review was finished.",
     "from_id": "The id of what the link leads from.",
     "from_kind": "The kind of what the link leads from: a kind of records as in its path, `controls` or `memberships`.",
-    "frequency": "How often it must be done, as text.",
+    "frequency": "How often it must be done. `DAILY`, `WEEKLY`, `MONTHLY`, `QUARTERLY`, `HALF_YEARLY` and `YEARLY` let"
+    " it recur; any other text is only a note.",
     "id": "The identifier: opaque, and never reused.",
     "identifier": "The identifier that people use, such as `A.5.2`.",
     "identifier_color": "The color to show the identifier in.",
