@@ -88,7 +88,7 @@ def start(url: str, port: int, key: Path, settings: Mapping[str, str] = _NO_SETT
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NORMATA_")}
     server: subprocess.Popen[bytes] = Normata(
         serve_command(port, url),
-        env=environment | {"NORMATA_EVENT_KEY": str(key)} | settings,
+        env={**environment, "NORMATA_EVENT_KEY": str(key), **settings},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
