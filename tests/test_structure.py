@@ -33,7 +33,7 @@ ORDER = (
     *("files", "frameworks", "coverage", "links.model", "policies.model", "policies.rules", "vendors.rules"),
     *("records", "records.archive", "records.many", "records.due", "records.search"),
     *("links", "recurrences", "evidence", "records.responsibilities", "comments", "names", "events", "findings"),
-    *("history", "risks", "reports", "soa_versions", "policies", "vendors", "adoption", "own_frameworks"),
+    *("history", "risks", "reports", "audits", "soa_versions", "policies", "vendors", "adoption", "own_frameworks"),
     *("notifications", "views"),
     *("tables", "bundle", "catalogs", "erasure", "retention", "wiring"),
     *("console", "operations", "app", "cli", "__main__"),

@@ -30,6 +30,7 @@ from normata.records.base import Restorable
 from normata.records.kinds import Finding, Policy, Task
 from normata.tables import Table
 from normata.wiring import changes_of
+from tests.audits.rows import checklist_row, scope_row
 from tests.comments.rows import comment_rows
 from tests.files.rows import file_row
 from tests.links.rows import link_row
@@ -113,10 +114,14 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
         **{kind.path: _records(kind) for kind in Restorable.kinds},
         **policy_arrays(RESPONSIBLE),
         **vendor_arrays((ALPHA, BETA)),
-        "links": [link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)],
+        "links": [
+            *(link_row(owner, number, RESPONSIBLE[owner]) for owner in (ALPHA, BETA) for number in (1, 2, 3)),
+            *(scope_row(owner) for owner in (ALPHA, BETA)),
+        ],
         "comments": comment_rows(),
         "recurrences": [*recurrence_rows(ALPHA), *recurrence_rows(BETA)],
         "riskReviewOutcomes": [outcome_row(owner, RESPONSIBLE[owner]) for owner in (ALPHA, BETA)],
+        "checklistRows": [checklist_row(owner, RESPONSIBLE[owner]) for owner in (ALPHA, BETA)],
     }
 
 

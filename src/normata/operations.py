@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from normata.adoption import operations as adoption
+from normata.audits import operations as audits
 from normata.catalogs import operations as imports
 from normata.comments import operations as comments
 from normata.console.writes import SIGN_IN_LOOKUPS, SIGN_IN_WRITES
@@ -83,6 +84,7 @@ _DECLARED: tuple[Operation, ...] = (
     *acknowledgements.OPERATIONS,
     *templates.OPERATIONS,
     *documents.OPERATIONS,
+    *audits.OPERATIONS,
     *findings.OPERATIONS,
     *risk_reviews.OPERATIONS,
     *recurrences.OPERATIONS,

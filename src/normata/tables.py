@@ -1,5 +1,6 @@
 """All tables: importing this module defines them."""
 
+from normata.audits import model as _audits
 from normata.comments import model as _comments
 from normata.core.changes import idempotency as _idempotency
 from normata.core.changes import jobs as _jobs
@@ -32,7 +33,7 @@ from normata.views import model as _views
 __all__ = ["Table"]
 
 _modules = (
-    _acknowledgements,
+    *(_acknowledgements, _audits),
     *(_archiving, _baselines, _comments, _events, _evidence, _files, _frameworks, _history, _idempotency, _identity),
     *(
         _jobs,

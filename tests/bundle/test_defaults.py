@@ -23,6 +23,7 @@ from normata.notifications.model import Notification
 from normata.records.base import Restorable
 from normata.records.kinds import Label, Policy, RecordCategory, Task, Vendor
 from tests import mostly_sqlite, world
+from tests.audits.rows import OPTIONAL_OF_ROWS, new_checklist_row
 from tests.comments import rows as comments
 from tests.databases import change, on_both, tamper
 from tests.files.rows import file_row
@@ -70,13 +71,13 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "notifications": {"id": "new", "organizationId": ALPHA, "userId": "user-editor"},
     "soaVersions": version_row(ALPHA, "fw-sun", "member-owner") | {"id": "new"},
     **(minimal_rows(ALPHA) | vendors.minimal_rows(ALPHA)),
-    "files": {name: value for name, value in file_row(ALPHA).items() if name != "userId" and not name.endswith("At")}
-    | {"id": "new"},
+    "files": {n: v for n, v in file_row(ALPHA).items() if n != "userId" and n[-2:] != "At"} | {"id": "new"},
     "savedViews": {"id": "new", "organizationId": ALPHA, "userId": "user-editor", "kind": "tasks", "name": "Mine"},
     "links": bare_row("new", ALPHA),
     "comments": comments.bare_row("new", ALPHA, "member-editor"),
     "recurrences": recurrences.bare_row("new", ALPHA),
     "riskReviewOutcomes": bare_outcome("new", ALPHA),
+    **new_checklist_row(ALPHA),
     "accessTokens": {"id": "new", "userId": "user-editor", "digest": "0" * 64, "scope": "read"},
     "auditEvents": {
         "id": "new",
@@ -101,7 +102,7 @@ OPTIONAL_ELSEWHERE = {
     },
     "controls": {"parentId", "purpose", "description"},
     "soaVersions": {"approvedAt", "erasedAt", "pdfFile", "pdfSha256", "scope", "supersededAt"},
-    **(LATER | vendors.OPTIONAL),
+    **(LATER | vendors.OPTIONAL | OPTIONAL_OF_ROWS),
     "files": {"userId", "attachedAt", "detachedAt", "erasedAt"},
     "links": {"note", "removedAt"},
     "recurrences": recurrences.OPTIONAL,

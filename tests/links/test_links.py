@@ -106,7 +106,7 @@ def test_a_link_is_seen_from_both_ends_with_names_and_statuses(service: Served, 
     again = ask("POST", **link(POLICY, "IMPLEMENTS", CONTROL))
     assert (again.status_code, again.json()["note"]) == (201, None)
     assert again.json()["id"] != made.json()["id"]
-    assert len(stored.rows(service.database, Link)) == 6 + 2
+    assert len(stored.rows(service.database, Link)) == 8 + 2
 
 
 def _effective(ask: Ask) -> str:
@@ -227,7 +227,7 @@ def test_a_bundle_has_them_and_what_was_removed(service: Served, ask: Ask, empty
     ask("DELETE", f"/links/{removed}/")
     text = _dump(service.database)
     rows = {row["id"]: row for row in json.loads(text)["links"]}
-    assert len(rows) == 5
+    assert len(rows) == 6
     assert rows[removed]["removedAt"] is not None
     with closing(open_url(empty_url)) as other:
         stored.load(other, {name: found for name, found in json.loads(text).items() if name != "history"})

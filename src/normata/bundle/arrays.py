@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from normata.audits.model import ChecklistRow
 from normata.comments.model import Comment
 from normata.events.model import AuditEvent
 from normata.files.model import File
@@ -60,6 +61,7 @@ _TABLES: tuple[type[Table], ...] = (
     Recurrence,
     RiskReviewOutcome,
     VendorAnswer,
+    ChecklistRow,
     *OPERATORS_OWN,
 )
 

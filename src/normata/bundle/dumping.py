@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from sqlalchemy import BindParameter, ColumnElement, Select, bindparam, or_, select, union
 
+from normata.audits.model import ChecklistRow
 from normata.bundle.arrays import ARRAYS, HISTORY, OPERATORS_OWN
 from normata.bundle.history import history_rows
 from normata.comments.model import Comment
@@ -128,13 +129,13 @@ def _frameworks() -> Any:
 
 
 def _named_controls() -> Iterator[Select[Any]]:
-    """The controls that the organization has linked, or commented on."""
-    links, comments = sql_table(Link).c, sql_table(Comment).c
+    """The controls that the organization has linked, commented on, or put on a checklist."""
+    links = sql_table(Link).c
     for kind, row_id in ((links.from_kind, links.from_id), (links.to_kind, links.to_id)):
         yield select(row_id).where(links.organization_id == _ORGANIZATION, kind == Control.array)
-    yield select(comments.about_id).where(
-        comments.organization_id == _ORGANIZATION, comments.about_kind == Control.array
-    )
+    for table in (Comment, ChecklistRow):
+        about = sql_table(table).c
+        yield select(about.about_id).where(about.organization_id == _ORGANIZATION, about.about_kind == Control.array)
 
 
 def _ends_set_aside() -> Iterator[Select[Any]]:

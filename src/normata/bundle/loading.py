@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from normata.audits.checking import check_loaded as check_checklists
+from normata.audits.model import ChecklistRow
 from normata.bundle.arrays import ARRAYS, HISTORY
 from normata.bundle.history import LoadedHistory
 from normata.bundle.row_buffer import RowBuffer
@@ -76,6 +78,7 @@ def load(
             Link: check_links,
             Comment: check_comments,
             Recurrence: check_recurrences,
+            ChecklistRow: check_checklists,
         },
         buffer=buffer.put,
         refused=refused,

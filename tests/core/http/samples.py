@@ -18,7 +18,7 @@ The rules:
   controls in place of the demo's.
   The version of a policy is the one in review. A ``riskId`` is that of a live risk, and a ``changeId`` that of a change
   that the world has. What it names under ``records``, by kind and id, are the records of the world: archived or live as
-  for an ``{id}``. Records that it links, or comments on, are live ones.
+  for an ``{id}``. Records that it links, or comments on, are live ones. ``rows`` are of the organization's checklist.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -38,6 +38,7 @@ from zlib import crc32
 import pytest
 from httpx2 import Response
 
+from normata.audits.model import ChecklistRow
 from normata.comments.model import Comment
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.http.roles import ROLES
@@ -370,6 +371,8 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
                 (record_id(kind, "live", organization_id) for kind in Restorable.kinds if kind.path == end["kind"]),
                 end["id"],
             )
+    for row in body.get("rows", ()) if isinstance(body, dict) else ():
+        row["id"] = _rows(ChecklistRow, organization_id, own=True)[0]
     if isinstance(body, dict) and "about" in body:
         kind = next(kind for kind in Restorable.kinds if kind.path == body["about"]["kind"])
         body["about"]["id"] = record_id(kind, "live", organization_id)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Column, Connection, MetaData, select
 
+from normata.audits.model import ChecklistRow
 from normata.cli import check
 from normata.cli.upgrade import upgrade
 from normata.comments.model import Comment
@@ -98,7 +99,7 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
         *(kind.sql().name for kind in Restorable.kinds),
         str(SavedView.__tablename__),
         str(Link.__tablename__),
-        *(str(one.__tablename__) for one in (Comment, SoaVersion, Acknowledgement)),
+        *(str(one.__tablename__) for one in (Comment, SoaVersion, Acknowledgement, ChecklistRow)),
         str(File.__tablename__),
         *(str(one.__tablename__) for one in (RiskReviewOutcome, Recurrence, Questionnaire, VendorAnswer)),
     ]

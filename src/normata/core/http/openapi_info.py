@@ -105,6 +105,7 @@ TAGS = [
         "description": "Policies from the draft to the published version: who submits, approves and publishes them.",
     },
     {"name": "Risks", "description": "The risk matrix, and the acceptance of risks by their owners."},
+    {"name": "Audits", "description": "The scope of an audit, its checklist, and findings that are made from it."},
     {"name": "Findings", "description": "The verification of what audits have found."},
     {
         "name": "Versions of statements",
