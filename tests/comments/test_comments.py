@@ -147,7 +147,7 @@ def test_many_mentions_are_not_compared_with_all_names() -> None:
     """A text of 10,000 signs in an organization of 10,000 people would keep others from writing for a minute."""
     names = _Names({"dana", "dana demo", "dana@demo.example", "x", "demo"})
     text = "@x-@xy " * 1000 + "@Dana Demo, a@demo"
-    assert mentioned_names(text, names) == {"x", "dana", "dana demo"}
+    assert mentioned_names(text, names) == {"x", "dana demo"}
     assert names.passes == 1
 
 

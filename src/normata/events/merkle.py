@@ -127,3 +127,53 @@ def root_by(leaf: str, number: int, size: int, path: Sequence[str]) -> str | Non
             found = _node_hash(found, sibling)
         place, last = place >> 1, last >> 1
     return found.hex() if last == 0 else None
+
+
+def consistency_path(old: int, new: int, root_of: Callable[[int, int], str]) -> list[str]:
+    """The proof that a tree of ``new`` leaves begins with the ``old`` ones (RFC 9162, section 2.1.4.1).
+
+    ``root_of`` returns the root of the leaves from one to before another. Where ``old`` is 0 or ``new``, it is empty.
+    """
+    path: list[str] = []
+    if not 0 < old < new:
+        return path
+    start, end = 0, new
+    while end != old:
+        middle = start + split(end - start)
+        if old <= middle:
+            path.append(root_of(middle, end))
+            end = middle
+        else:
+            path.append(root_of(start, middle))
+            start = middle
+    if start:  # else it is the root of the old tree, which is known
+        path.append(root_of(start, end))
+    return path[::-1]
+
+
+def is_consistent(old: int, old_root: str, new: int, new_root: str, path: Sequence[str]) -> bool:
+    """Whether a proof leads from both roots to the same leaves (RFC 9162, section 2.1.4.2)."""
+    if old == new:
+        return old_root == new_root and not path
+    if not 0 < old < new:
+        return old == 0 and old_root == EMPTY_ROOT and not path
+    hashes = [bytes.fromhex(one) for one in path]
+    if old & (old - 1) == 0:
+        hashes.insert(0, bytes.fromhex(old_root))
+    if not hashes:
+        return False
+    place, last = old - 1, new - 1
+    while place & 1:
+        place, last = place >> 1, last >> 1
+    before = after = hashes[0]
+    for one in hashes[1:]:
+        if last == 0:
+            return False
+        if place & 1 or place == last:
+            before, after = _node_hash(one, before), _node_hash(one, after)
+            while not place & 1 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            after = _node_hash(after, one)
+        place, last = place >> 1, last >> 1
+    return last == 0 and before.hex() == old_root and after.hex() == new_root

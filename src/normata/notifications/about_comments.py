@@ -84,17 +84,18 @@ def _mentioned(transaction: Transaction, row: Mapping[str, Any], text: str) -> s
 def mentioned_names(text: str, names: Collection[str]) -> set[str]:
     """Those of the names, in folded case, that follow the sign of a mention, and not only as a part of a longer word.
 
+    Of several that follow one sign only the longest is meant: `@Ann Lee` does not mention Ann.
+
     A text may have thousands of mentions, and an organization thousands of names. So none is compared with all others:
     what follows a sign is looked up in each length that a name has.
     """
-    lengths = sorted({len(name) for name in names})
+    lengths = sorted({len(name) for name in names}, reverse=True)
     found: set[str] = set()
     for words in {text[sign.end() :][:_LONGEST].casefold() for sign in _MENTION.finditer(text)}:
         for length in lengths:
-            if length > len(words):
-                break
             if words[:length] in names and not words[length : length + 1].isalnum():
                 found.add(words[:length])
+                break
     return found
 
 

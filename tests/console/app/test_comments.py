@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from normata.identity import users
+from normata.notifications.model import Notification
 from normata.records.kinds import Task
+from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.app.records.recording import made, page_of
 from tests.console.browser import text_of
+from tests.databases import change
 
 CONTROL = f"{ALPHA}controls/moon.A.1/"
 
@@ -44,3 +50,37 @@ def test_what_is_refused_is_shown_again(people: People) -> None:
     assert refused.status_code == 400
     assert "a" * 10_001 in refused.text
     assert "at most 10000 characters" in text_of(refused).replace(",", "")
+
+
+def test_what_is_suggested_mentions_that_member_and_nobody_else(people: People) -> None:
+    """Also of namesakes, of a name that begins another one, and of one that looks like an address."""
+    called = {"viewer": "Ann Lee", "admin": "ann lee", "owner": "Ann", "auditor": "Ann@lee.example (QA)"}
+    database = people.instance.database
+    for user, name in called.items():
+        change(database, lambda unit, user=user, name=name: users.rename(unit, f"user-{user}", name))
+    editor, task = people["editor"], made(people, Task)
+    found = editor.get(f"{ALPHA}find/?kind=mentions&search=ann", accept="application/json").json()
+    items = [item for group in found for item in group["items"]]
+    assert sorted(item["label"] for item in items) == sorted(called.values())
+    assert {item["label"]: item["note"] != "" for item in items} == {name: name != "Ann" for name in called.values()}, (
+        "whoever could be mistaken is mentioned by their address"
+    )
+    mentioned = []
+    for item in items:
+        body = {
+            "about": {"kind": "tasks", "id": task},
+            "organizationId": "org-alpha",
+            "text": f"See {item['id']} here.",
+        }
+        headers = people.instance.bearer("editor")
+        assert people.instance.client.post("/comments/", json=body, headers=headers).status_code == 201
+        users_now = {row["user_id"] for row in stored.rows(database, Notification, type="comment.mentioned")}
+        mentioned.append(users_now - {one for known in mentioned for one in known})
+    assert sorted(map(len, mentioned)) == [1, 1, 1, 1]
+    assert {one for known in mentioned for one in known} == {f"user-{user}" for user in called}
+    assert editor.get(f"{ALPHA}find/?kind=mentions&search=nobody-is-called-so", accept="application/json").json() == []
+
+
+def test_the_form_says_whom_it_suggests(people: People) -> None:
+    page = people["viewer"].get(CONTROL).text
+    assert page.count("data-mentions=") == len(re.findall(r'src="[^"]*mentions[^"]*\.js"', page)) == 1

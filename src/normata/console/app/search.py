@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from normata.frameworks.model import Control
 from normata.identity.model import Membership
 from normata.records.archive.queries import KINDS
 
+MENTIONS = "mentions"  # the kind of what can follow the sign of a mention in a comment
 ANYTHING = "anything"  # the kind of what can be linked: records of all kinds, controls and members
 _MOST = 8  # of each group
 _MOST_NAMES = 20  # to choose from
@@ -90,6 +92,9 @@ async def _names(page_request: OrganizationRequest, kind: str, wanted: str) -> G
     if kind == ANYTHING:
         found_things = await anything(page_request, wanted)
         return [(text("find.results"), found_things)] if found_things else []
+    if kind == MENTIONS:
+        people = await _mentions(page_request, wanted)
+        return [(kind_words(Membership.array), people)] if people else []
     query = {"kind": kind, "limit": str(_MOST_NAMES)}
     spelled = _spelled_out(wanted) if kind in ("controls", "controlCoverages") else []
     answers = await page_request.ask(*(ApiQuery("listNames", {**query, "search": one}) for one in (*spelled, wanted)))
@@ -97,6 +102,23 @@ async def _names(page_request: OrganizationRequest, kind: str, wanted: str) -> G
     exact = [one for found in squeezed for one in found if _squeezed(one["identifier"]).startswith(_squeezed(wanted))]
     rows = {one["id"]: one for one in (*exact, *named)}
     return [(kind_words(kind), [_name(page_request, kind, one) for one in rows.values()])] if rows else []
+
+
+async def _mentions(page_request: OrganizationRequest, wanted: str) -> list[SearchResult]:
+    """The members that a text finds, each with what mentions them alone: the name, or the address of namesakes."""
+    # So many that namesakes of those who are shown are among them.
+    query = {"kind": Membership.array, "search": wanted, "limit": "100"}
+    found = (await page_request.ask_one(ApiQuery("listNames", query)))["items"]
+    called_so = Counter(one["label"].casefold() for one in found)
+    shared = [one["id"] for one in found[:_MOST] if called_so[one["label"].casefold()] > 1 or "@" in one["label"]]
+    answers = await page_request.ask(*(ApiQuery("getMember", id=member_id) for member_id in shared))
+    addresses = {one["id"]: one["email"] for one in answers if one["email"]}
+    return [
+        _member(page_request, one)._replace(
+            note=addresses.get(one["id"], ""), id=f"@{addresses.get(one['id'], one['label'])}"
+        )
+        for one in found[:_MOST]
+    ]
 
 
 def _name(page_request: OrganizationRequest, kind: str, one: Mapping[str, Any]) -> SearchResult:
