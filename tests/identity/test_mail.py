@@ -13,7 +13,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from normata.identity.mail import Mailer, MailFailed, invitation_mail
+from normata.identity.mail import Mail, Mailer, MailFailed, invitation_mail
 from tests.identity.smtp_server import PASSWORD, USER, Inbox, certificate, mail_server
 
 SENDER = "Normata Ünlü <normata@example.org>"
@@ -54,6 +54,20 @@ def test_a_message_arrives_as_it_was_written(inbox: Inbox) -> None:
     assert message["Date"]
     assert message["Message-ID"].endswith("@example.org>")
     assert (inbox.recipients, inbox.senders) == (["kim@example.org"], ["normata@example.org"])
+
+
+@pytest.mark.parametrize("text", ["plain " * 400, "Schlüssel " * 300, "鍵" * 1_200], ids=["ASCII", "some", "all"])
+def test_a_line_that_no_server_takes_is_encoded_in_lines_of_76(text: str, inbox: Inbox) -> None:
+    """And a long link in headers stays in one line (RFC 2045, section 6; RFC 5322, section 2.1.1)."""
+    link = f"https://normata.example.org/{'x' * 400}"
+    mail = Mail("kim@example.org", "Hello", text, html=f"<p>{text}</p>", unsubscribe=link)
+    with closing(Mailer(inbox.url, SENDER).connection()) as connection:
+        connection.send(mail)
+    (message,) = inbox.messages
+    assert message["List-Unsubscribe"] == f"<{link}>"
+    for part, wanted in zip(message.iter_parts(), (text, f"<p>{text}</p>"), strict=True):
+        assert max(map(len, part.get_payload().splitlines())) <= 76
+        assert part.get_content().rstrip("\r\n") == wanted
 
 
 def test_a_long_subject_is_encoded_in_words_that_readers_decode(inbox: Inbox) -> None:

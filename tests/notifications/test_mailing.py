@@ -6,12 +6,16 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import insert, update
 from structlog.testing import capture_logs
 
+from normata.core.changes import job_runner
+from normata.core.db.types import now
 from normata.identity.model import Membership, Organization, User
 from normata.notifications import mailing, outbox
 from normata.notifications.model import Notification, OutgoingMail
@@ -19,7 +23,7 @@ from tests import stored
 from tests.databases import on_both
 from tests.notifications.posting import SITE, VIEWER, Post, posting
 from tests.served import served
-from tests.world import ALPHA
+from tests.world import ALPHA, BETA, USERS
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
@@ -113,6 +117,10 @@ def test_who_ends_mail_gets_no_message_that_was_planned_before(post: Post) -> No
         ("2026-06-15T04:00:00.000Z", "Europe/Berlin", "2026-06-15T05:00:00.000Z"),
         ("2026-12-15T06:30:00.000Z", "Europe/Berlin", "2026-12-16T06:00:00.000Z"),
         ("2026-10-24T12:00:00.000Z", "Europe/Berlin", "2026-10-25T06:00:00.000Z"),
+        ("2026-10-25T00:30:00.000Z", "Europe/Berlin", "2026-10-25T06:00:00.000Z"),  # the hour that comes twice
+        ("2027-03-27T12:00:00.000Z", "Europe/Berlin", "2027-03-28T05:00:00.000Z"),
+        ("2026-10-03T12:00:00.000Z", "Australia/Lord_Howe", "2026-10-03T20:00:00.000Z"),  # by half an hour
+        ("2011-12-29T18:00:00.000Z", "Pacific/Apia", "2011-12-30T17:00:00.000Z"),  # a day that there was not
         ("2026-06-15T21:00:00.000Z", "Asia/Kolkata", "2026-06-16T01:30:00.000Z"),
         ("2026-06-15T12:00:00.000Z", "Nowhere/Gone", "2026-06-16T07:00:00.000Z"),
     ],
@@ -279,3 +287,50 @@ def test_without_a_mail_server_nothing_is_written(database_url: str) -> None:
         assert service.client.post("/tasks/", json=body, headers=service.bearer("editor")).is_success
         assert any(not row["id"].startswith("note-") for row in stored.rows(service.database, Notification))
         assert stored.rows(service.database, OutgoingMail) == []
+
+
+@on_both
+def test_a_clock_that_jumps_neither_repeats_nor_loses_the_daily_message(post: Post) -> None:
+    """Back to the day before, and forward by three: what was written in between is in one message of a morning."""
+    post.choose("DAILY")
+    post.notify("One")
+    assert post.run() == []
+    before = post.moment
+    (post.moment,) = {row["due_at"] for row in post.rows()}
+    assert post.run() == ["Task assigned to you: One"]
+    post.moment = before
+    assert post.run() == []
+    post.notify("Two", "Three")
+    assert post.run() == []
+    assert post.run(after=3 * DAY) == ["2 notifications from Alpha"]
+    assert post.run(after=3 * DAY) == []
+    assert post.outcomes() == ["SENT", "SENT", "SENT"]
+
+
+@on_both
+def test_mail_of_one_organization_does_not_wait_for_that_of_another(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one job runs at a time, the others wait for as many messages as it sends in its time, however many wait."""
+    seconds = count()
+    monkeypatch.setattr(mailing, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
+    monkeypatch.setattr(job_runner, "_AT_ONCE", 1)
+    written = now()
+    for organization, user, number in ((ALPHA, "user-viewer", 90), (BETA, "user-foreigner", 3)):
+        values = [{"id": f"bulk-{organization}-{one:02}", "user_id": user} for one in range(number)]
+        own = {"organization_id": organization, "created_at": written, "type": "record.assigned", "category": "TASKS"}
+        content = [own | one | {"payload": {}} for one in values]
+        due = {"organization_id": organization, "due_at": written, "attempts": 0}
+        mails = [due | one | {"message": one["id"]} for one in values]
+        post.service.database.write_now(
+            lambda transaction, content=content, mails=mails: (
+                transaction.execute_many(insert(Notification), content),
+                transaction.execute_many(insert(OutgoingMail), mails),
+            )
+        )
+    post.run()
+    sent_to = [message["To"] for message in post.inbox.messages]
+    assert len(sent_to) == 93
+    others = [place for place, to in enumerate(sent_to) if to == USERS["foreigner"]]
+    assert others[-1] - others[0] == 2, "a few are sent in one go"
+    assert others[0] <= 20, "and before the second turn of the organization with many"

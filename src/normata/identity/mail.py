@@ -35,16 +35,16 @@ class _Folding(EmailPolicy):
     """How headers become lines: only the subject is folded, since readers decode words up to 75 (RFC 2047, section 2).
 
     Links in headers have no spaces, and folding would encode them. Servers take lines of 998 (RFC 5322, section 2.1.1).
+    A content that is encoded has lines of 76 (RFC 2045, section 6).
     """
 
     def fold_binary(self, name: str, value: str) -> bytes:
-        if name == "Subject":
-            return _SUBJECT.fold_binary(name, value)
-        return super().fold_binary(name, value)
+        return super().fold_binary(name, value) if name == "Subject" else _UNFOLDED.fold_binary(name, value)
 
 
-_SUBJECT = SMTP.clone(max_line_length=76)
-_POLICY = _Folding(linesep=SMTP.linesep, max_line_length=998)
+_LONGEST_LINE = 998
+_UNFOLDED = SMTP.clone(max_line_length=_LONGEST_LINE)
+_POLICY = _Folding(linesep=SMTP.linesep, max_line_length=76)
 
 
 class MailFailed(Exception):
@@ -195,9 +195,9 @@ class MailConnection:
         if mail.unsubscribe:
             message["List-Unsubscribe"] = f"<{mail.unsubscribe}>"
             message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-        message.set_content(mail.text)
+        message.set_content(mail.text, cte=_encoding_of(mail.text))
         if mail.html:
-            message.add_alternative(mail.html, subtype="html")
+            message.add_alternative(mail.html, subtype="html", cte=_encoding_of(mail.html))
         return message
 
     def _connect(self) -> smtplib.SMTP:
@@ -214,6 +214,13 @@ class MailConnection:
         if server.username:
             self._smtp.login(unquote(server.username), unquote(server.password or ""))
         return self._smtp
+
+
+def _encoding_of(text: str) -> str | None:
+    """The transfer encoding of a text: none if its lines are short enough; null for one that makes them so."""
+    if any(len(line.encode()) > _LONGEST_LINE for line in text.splitlines()):
+        return None
+    return "7bit" if text.isascii() else "8bit"
 
 
 def _refusal(code: int, answer: bytes | str, for_good: type[MailFailed]) -> type[MailFailed]:

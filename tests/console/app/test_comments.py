@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 
+from normata.core.changes.unit_of_work import UnitOfWork
 from normata.identity import users
 from normata.notifications.model import Notification
 from normata.records.kinds import Task
@@ -52,12 +54,16 @@ def test_what_is_refused_is_shown_again(people: People) -> None:
     assert "at most 10000 characters" in text_of(refused).replace(",", "")
 
 
+def _rename(user: str, name: str, unit: UnitOfWork) -> None:
+    users.rename(unit, f"user-{user}", name)
+
+
 def test_what_is_suggested_mentions_that_member_and_nobody_else(people: People) -> None:
     """Also of namesakes, of a name that begins another one, and of one that looks like an address."""
     called = {"viewer": "Ann Lee", "admin": "ann lee", "owner": "Ann", "auditor": "Ann@lee.example (QA)"}
     database = people.instance.database
     for user, name in called.items():
-        change(database, lambda unit, user=user, name=name: users.rename(unit, f"user-{user}", name))
+        change(database, partial(_rename, user, name))
     editor, task = people["editor"], made(people, Task)
     found = editor.get(f"{ALPHA}find/?kind=mentions&search=ann", accept="application/json").json()
     items = [item for group in found for item in group["items"]]
@@ -65,7 +71,7 @@ def test_what_is_suggested_mentions_that_member_and_nobody_else(people: People) 
     assert {item["label"]: item["note"] != "" for item in items} == {name: name != "Ann" for name in called.values()}, (
         "whoever could be mistaken is mentioned by their address"
     )
-    mentioned = []
+    mentioned: list[set[str]] = []
     for item in items:
         body = {
             "about": {"kind": "tasks", "id": task},
