@@ -14,8 +14,8 @@ from normata.core.db.security import Security
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.coverage import assessment_operations
 from normata.coverage import control_operations as controls
+from normata.events import log_operations, record_undo, undo
 from normata.events import operations as events
-from normata.events import record_undo, undo
 from normata.events.sealing import SEALING_WRITES
 from normata.evidence import explanation_operations as explanation
 from normata.files import operations as files
@@ -96,6 +96,7 @@ _DECLARED: tuple[Operation, ...] = (
     *notifications.OPERATIONS,
     *due.OPERATIONS,
     *events.OPERATIONS,
+    *log_operations.OPERATIONS,
     *records.OPERATIONS,
     *every_kind.OPERATIONS,
     *archive.OPERATIONS,

@@ -14,7 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normata.events.keys import BadNote, KeyUnusable, Signer, origin_of, read_note, require_signed
-from normata.events.merkle import EMPTY_ROOT, Checkpoint, Frontier, inclusion_path, leaf_hash, root_by
+from normata.events.merkle import (
+    EMPTY_ROOT,
+    Checkpoint,
+    Frontier,
+    consistency_path,
+    inclusion_path,
+    is_consistent,
+    leaf_hash,
+    root_by,
+)
 
 
 def tree_hash(leaves: list[bytes]) -> bytes:
@@ -144,6 +153,26 @@ def test_every_leaf_of_every_small_tree_has_one_proof() -> None:
             assert root_by(leaves[number], number, size, [*path, leaves[0]]) is None
             assert root_by(leaves[number], number, size, path[:-1]) is None or not path
             assert root_by(leaves[number], number + 1, size, path) != root_of(0, size)
+
+
+def test_every_small_tree_is_consistent_with_those_before_and_with_no_other() -> None:
+    """A proof that lacks a hash, or has one more, or another one, proves nothing (RFC 9162, section 2.1.4)."""
+    leaves = [leaf_hash(str(number)) for number in range(18)]
+
+    def root_of(start: int, end: int) -> str:
+        frontier = Frontier()
+        for leaf in leaves[start:end]:
+            frontier.append(leaf)
+        return frontier.root
+
+    for new in range(len(leaves) + 1):
+        for old in range(new + 1):
+            path = consistency_path(old, new, root_of)
+            roots = root_of(0, old), root_of(0, new)
+            assert is_consistent(old, roots[0], new, roots[1], path)
+            assert old == 0 or not is_consistent(old, roots[0], new, leaf_hash("other"), path)
+            for other in (path[:-1], [*path, leaves[0]], [leaf_hash("other"), *path[1:]]):
+                assert other == path or not is_consistent(old, roots[0], new, roots[1], other)
 
 
 # --- The key

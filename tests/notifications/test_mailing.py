@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from sqlalchemy import insert, update
 from structlog.testing import capture_logs
 
 from normata.core.changes import job_runner
+from normata.core.db.transaction import Transaction
 from normata.core.db.types import now
 from normata.identity.model import Membership, Organization, User
 from normata.notifications import mailing, outbox
@@ -307,6 +309,11 @@ def test_a_clock_that_jumps_neither_repeats_nor_loses_the_daily_message(post: Po
     assert post.outcomes() == ["SENT", "SENT", "SENT"]
 
 
+def _add(content: list[dict[str, Any]], mails: list[dict[str, Any]], transaction: Transaction) -> None:
+    transaction.execute_many(insert(Notification), content)
+    transaction.execute_many(insert(OutgoingMail), mails)
+
+
 @on_both
 def test_mail_of_one_organization_does_not_wait_for_that_of_another(
     post: Post, monkeypatch: pytest.MonkeyPatch
@@ -319,15 +326,10 @@ def test_mail_of_one_organization_does_not_wait_for_that_of_another(
     for organization, user, number in ((ALPHA, "user-viewer", 90), (BETA, "user-foreigner", 3)):
         values = [{"id": f"bulk-{organization}-{one:02}", "user_id": user} for one in range(number)]
         own = {"organization_id": organization, "created_at": written, "type": "record.assigned", "category": "TASKS"}
-        content = [own | one | {"payload": {}} for one in values]
+        content: list[dict[str, Any]] = [own | one | {"payload": {}} for one in values]
         due = {"organization_id": organization, "due_at": written, "attempts": 0}
         mails = [due | one | {"message": one["id"]} for one in values]
-        post.service.database.write_now(
-            lambda transaction, content=content, mails=mails: (
-                transaction.execute_many(insert(Notification), content),
-                transaction.execute_many(insert(OutgoingMail), mails),
-            )
-        )
+        post.service.database.write_now(partial(_add, content, mails))
     post.run()
     sent_to = [message["To"] for message in post.inbox.messages]
     assert len(sent_to) == 93

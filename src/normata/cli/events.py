@@ -254,7 +254,10 @@ def sign_erasures(
 
 @app.command("verify")
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `normata events export`.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A file of `normata events export`, or the lines of `GET /events/log/`."),
+    ],
     checkpoint_file: Annotated[
         Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint that was stored elsewhere, as text or JSON.")
     ],

@@ -18,6 +18,7 @@ from normata.core.schema.wire import Wire
 from normata.errors import NotFound
 from normata.events.content import values_of
 from normata.events.model import AuditEvent
+from normata.events.proofs import leaves_of
 from normata.frameworks.model import (
     Control,
     ControlCoverage,
@@ -59,6 +60,15 @@ class Event(Wire):
     reason: Annotated[str | None, Field(description="Why, where who did it has said so.")]
 
 
+class NumberedEvent(Event):
+    """An event with its place in the log."""
+
+    number: Annotated[
+        int | None,
+        Field(description="Its number in the log, see `GET /events/log/`; null until it is sealed, within a second."),
+    ]
+
+
 class EventQuery(PageQuery):
     """The query of the list of events."""
 
@@ -82,7 +92,7 @@ def least_role(query: EventQuery) -> Role:
 
 
 def list_events(transaction: Transaction, query: EventQuery) -> dict[str, Any]:
-    """A page of an organization's events, newest first, in two statements; in three for an action that was renamed."""
+    """A page of an organization's events, newest first, in three statements; in four for an action that was renamed."""
     columns = _EVENT.c
     wanted = {
         columns.entity_id: query.record_id,
@@ -109,7 +119,7 @@ def list_events(transaction: Transaction, query: EventQuery) -> dict[str, Any]:
 def list_record_events(
     transaction: Transaction, kind: type[Restorable], record_id: str, query: PageQuery
 ) -> dict[str, Any]:
-    """A page of the history of a record, archived or live, and of its links, newest first, in four statements.
+    """A page of the history of a record, archived or live, and of its links, newest first, in five statements.
 
     Raises NotFound.
     """
@@ -125,7 +135,7 @@ def list_record_events(
 
 
 def list_control_events(transaction: Transaction, control_id: str, query: PageQuery) -> dict[str, Any]:
-    """A page of what the organization has said of a control that it can see, newest first, in three statements.
+    """A page of what the organization has said of a control that it can see, newest first, in four statements.
 
     That is all its assessments and links, and the control itself if it is the organization's own. Raises NotFound.
     """
@@ -166,7 +176,9 @@ def _page(transaction: Transaction, statement: Select[Any], query: PageQuery) ->
 
 def _page_of(transaction: Transaction, statement: Select[Any], query: PageQuery) -> dict[str, Any]:
     found = fetch_page(transaction, statement, [_EVENT.c.at.desc(), _EVENT.c.id.desc()], query)
-    return envelope([event_wire(row) for row in found.rows], found, query)
+    leaves = leaves_of(transaction, [row.id for row in found.rows]) if found.rows else {}
+    items = [event_wire(row) | {"number": leaves[row.id][0] if row.id in leaves else None} for row in found.rows]
+    return envelope(items, found, query)
 
 
 def event_wire(row: Any) -> dict[str, Any]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, select
 
 from normata.core.db.transaction import Transaction
-from normata.core.schema.paging import OrganizationQuery
+from normata.core.http.formats import FormatQuery
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire, encode
 from normata.events.content import sealed_text
-from normata.events.model import AuditEvent, EventCheckpoint, EventLeaf
+from normata.events.model import AuditEvent, EventLeaf
+from normata.events.proofs import size_of
 
 MOST = 1_000  # events at a time
+_USUAL = 100
+_IN_A_PART = 250  # events that are in memory while lines are sent
 LAST_NUMBER = 2**53 - 1  # that JSON has in every language
 
 
@@ -44,45 +47,60 @@ class SealedEvents(Wire):
     size: int = Field(description="The number of sealed events: the `size` of the last checkpoint.")
 
 
-class LogQuery(OrganizationQuery):
+class LogQuery(FormatQuery):
     """The query of the log by number."""
 
+    format: Annotated[
+        Literal["json", "ndjson"] | None,
+        Field(description="The format of the answer. It wins over `Accept`, so that a link can name it."),
+    ] = None  # type: ignore[assignment] # it has formats of its own
     after: Annotated[
-        int | None,
-        Field(
-            ge=0,
-            le=LAST_NUMBER,
-            description="Only events with larger numbers. Left out: from the beginning.",
-        ),
+        int | None, Field(ge=0, le=LAST_NUMBER, description="Only larger numbers. Left out: from the beginning.")
+    ] = None
+    limit: Annotated[
+        int | None, Field(ge=1, le=MOST, description="At most so many. Left out: 100 as JSON, all as lines.")
     ] = None
 
 
-def read_log(transaction: Transaction, organization_id: str, after: int | None, limit: int) -> dict[str, Any]:
+def read_log(transaction: Transaction, query: LogQuery) -> dict[str, Any]:
     """The events after a number, in wire form, in two statements. Each takes as long wherever in the log it begins."""
-    items = _items(transaction, organization_id, after, limit)
+    rows = _rows(transaction, query.organization_id, query.after, query.limit or _USUAL)
     return {
-        "items": items,
-        "next": items[-1]["number"] if items else after,
-        "size": transaction.scalar(_SIZE, {"owner": organization_id}) or 0,
+        "items": _items(rows),
+        "next": rows[-1].number if rows else query.after,
+        "size": size_of(transaction, query.organization_id),
     }
 
 
-def read_lines(
-    transaction: Transaction, organization_id: str, after: int | None, limit: int | None
-) -> tuple[bytes, int, int | None]:
-    """The lines of at most :data:`MOST` events after a number, their count, and the number of the last one.
+class _Place(NamedTuple):
+    """The last number that was sent, and how many more events are wanted; null for all."""
 
-    ``limit`` is the number of events that are still wanted, null for all.
-    """
-    items = _items(transaction, organization_id, after, MOST if limit is None else min(limit, MOST))
-    lines = b"".join(encode(item) + b"\n" for item in items)
-    return lines, len(items), items[-1]["number"] if items else after
+    after: int | None
+    wanted: int | None
 
 
-def _items(transaction: Transaction, organization_id: str, after: int | None, limit: int) -> Sequence[dict[str, Any]]:
+def read_lines(transaction: Transaction, query: LogQuery, place: _Place | None) -> tuple[bytes, _Place | None]:
+    """The lines of some events after a place, and the next place; null if all are there that are sealed by now."""
+    after, wanted = place or _Place(query.after, query.limit)
+    most = _IN_A_PART if wanted is None else min(wanted, _IN_A_PART)
+    rows = _rows(transaction, query.organization_id, after, most)
+    left = None if wanted is None else wanted - len(rows)
+    is_over = len(rows) < most or left == 0
+    return as_lines({"items": _items(rows)}), None if is_over else _Place(rows[-1].number, left)
+
+
+def as_lines(answer: Mapping[str, Any]) -> bytes:
+    """The items of an answer as lines of JSON."""
+    return b"".join(encode(item) + b"\n" for item in answer["items"])
+
+
+def _rows(transaction: Transaction, organization_id: str, after: int | None, limit: int) -> Sequence[Any]:
     first = 0 if after is None else after + 1
-    rows = transaction.rows(_LEAVES, {"owner": organization_id, "first": first, "limit": limit})
-    # Whoever follows the log must not take a missing event for an erased one; `normata check` finds it.
+    return transaction.rows(_LEAVES, {"owner": organization_id, "first": first, "limit": limit})
+
+
+def _items(rows: Sequence[Any]) -> list[dict[str, Any]]:
+    # An event that is missing must not look like an erased one; `normata check` and `normata events verify` find it.
     return [
         {"number": row.number, "id": row.event_id, "leafHash": row.hash, "body": sealed_text(row)}
         for row in rows
@@ -90,8 +108,7 @@ def _items(transaction: Transaction, organization_id: str, after: int | None, li
     ]
 
 
-_EVENT, _LEAF, _CHECKPOINT = sql_table(AuditEvent), sql_table(EventLeaf), sql_table(EventCheckpoint)
-_SIZE = select(func.max(_CHECKPOINT.c.size)).where(_CHECKPOINT.c.organization_id == bindparam("owner"))
+_EVENT, _LEAF = sql_table(AuditEvent), sql_table(EventLeaf)
 _LEAVES = (
     select(_LEAF.c.number, _LEAF.c.event_id, _LEAF.c.hash, *_EVENT.c)
     .outerjoin(_EVENT, _EVENT.c.id == _LEAF.c.event_id)

@@ -17,8 +17,8 @@ from normata.core.schema.paging import Page, PageQuery
 from normata.core.schema.wire import Wire
 from normata.errors import Unavailable
 from normata.events.history import (
-    Event,
     EventQuery,
+    NumberedEvent,
     least_role,
     list_control_events,
     list_events,
@@ -32,7 +32,7 @@ from normata.records import assurance as _kinds  # noqa: F401 - importing the ki
 from normata.records.base import Restorable
 
 
-class EventPage(Page[Event]):
+class EventPage(Page[NumberedEvent]):
     """A page of events."""
 
 
@@ -99,6 +99,7 @@ _EVENT = {
     "after": {"archivedAt": None, "updatedAt": "2026-11-20T09:14:03.120Z"},
     "counts": None,
     "reason": None,
+    "number": 41,
 }
 _ASSESSED = _EVENT | {
     "action": "assess",

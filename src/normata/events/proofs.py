@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 
 from normata.core.db.transaction import Transaction
 from normata.core.schema.table import sql_table
-from normata.events.merkle import Checkpoint, Frontier, inclusion_path, node, root_by, split
+from normata.events.merkle import (
+    Checkpoint,
+    Frontier,
+    consistency_path,
+    inclusion_path,
+    is_consistent,
+    node,
+    root_by,
+    split,
+)
 from normata.events.model import EventCheckpoint, EventLeaf
 from normata.events.sealing import UnsoundLog, last_seal, named, sound_frontier
 
@@ -18,6 +27,14 @@ _WORTH_SEARCHING = 1_024  # leaves; reading fewer takes as long as searching for
 
 class NoCheckpoint(Exception):
     """The log has no checkpoint of that size."""
+
+
+class Consistency(NamedTuple):
+    """The roots of a log at two sizes, and the proof that the later one begins with the leaves of the earlier one."""
+
+    old_root: str
+    new_root: str
+    path: Sequence[str]
 
 
 class Inclusion(NamedTuple):
@@ -47,6 +64,11 @@ def leaves_of(transaction: Transaction, event_ids: Sequence[str]) -> dict[str, t
     return {row.event_id: (row.number, row.hash) for row in rows}
 
 
+def size_of(transaction: Transaction, owner: str) -> int:
+    """The number of sealed events of a log: the size of its last checkpoint."""
+    return transaction.scalar(_SIZE, {"owner": owner}) or 0
+
+
 def prove(transaction: Transaction, checkpoint: Checkpoint, number: int, leaf: str) -> Inclusion:
     """The proof that a leaf is in the tree of a checkpoint. Raises UnsoundLog if it does not lead to its root."""
     owner = checkpoint.organization_id
@@ -61,6 +83,25 @@ def prove(transaction: Transaction, checkpoint: Checkpoint, number: int, leaf: s
             f"the leaves of the log of {named(owner)} are not those of its checkpoint; run `normata check`"
         )
     return Inclusion(number, leaf, path)
+
+
+def prove_consistency(transaction: Transaction, owner: str, old: int, new: int) -> Consistency:
+    """The proof that the log of ``new`` leaves begins with the first ``old`` ones. Both must be sealed.
+
+    Raises UnsoundLog if it does not lead to the roots.
+    """
+    before, after = (_frontier(transaction, owner, size) for size in (old, new))
+    known = {(start, start + size): root for start, size, root in before.subtrees()}
+
+    def root_of(start: int, end: int) -> str:
+        return known[start, end] if end <= old else _root(transaction, owner, start, end)
+
+    path = consistency_path(old, new, root_of)
+    if not is_consistent(old, before.root, new, after.root, path):
+        raise UnsoundLog(
+            f"the leaves of the log of {named(owner)} are not those of its checkpoints; run `normata check`"
+        )
+    return Consistency(before.root, after.root, path)
 
 
 def _frontier(transaction: Transaction, owner: str, size: int) -> Frontier:
@@ -116,6 +157,7 @@ _LEAVES = (
     .order_by(_LEAF.c.number)
 )
 _of_owner = _CHECKPOINT.c.organization_id == bindparam("owner")
+_SIZE = select(func.max(_CHECKPOINT.c.size)).where(_of_owner)
 _ANY = select(_CHECKPOINT.c.size, _CHECKPOINT.c.root, _CHECKPOINT.c.frontier, _CHECKPOINT.c.at).where(_of_owner)
 _AT = _ANY.where(_CHECKPOINT.c.size == bindparam("size"))
 _BEFORE = _ANY.where(_CHECKPOINT.c.size <= bindparam("size")).order_by(_CHECKPOINT.c.size.desc()).limit(1)

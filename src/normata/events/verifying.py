@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -42,8 +43,12 @@ def verify(lines: Iterable[str], note: Note, verifiers: Collection[str] = ()) ->
     ``verifiers`` are the keys for signatures of erasures. Without any, an erasure that the checkpoint proves counts,
     whoever has signed it.
     """
-    numbered = enumerate(lines, 1)
-    _require_head(next(numbered, (1, ""))[1], note)
+    numbered: Iterator[tuple[int, str]] = enumerate(lines, 1)
+    first = next(numbered, (1, ""))
+    if _fetched(_object(first[1])) is None:
+        _require_head(first[1], note)
+    else:  # fetched over HTTP, where no line names the log: the hashes are of bodies that do
+        numbered = chain([first], numbered)
     outcome = Outcome(proven=note.size)
     roots: dict[int, str] = {}
     walk = Walk(roots)
@@ -52,6 +57,7 @@ def verify(lines: Iterable[str], note: Note, verifiers: Collection[str] = ()) ->
     empty: dict[str, str] = {}
     for number, line in numbered:
         entry = _object(line)
+        entry = _fetched(entry) or entry
         if entry is not None and _is_checkpoint(entry):
             roots[entry["checkpoint"]] = entry["root"]
         elif entry is not None and _is_event(entry):
@@ -120,10 +126,17 @@ def _erasure(entry: dict[str, Any], origin: str, verifiers: Collection[str]) -> 
     return None if body is None else erasure_of(body, entry["leaf"], origin, verifiers)
 
 
+def _fetched(entry: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A line of `GET /events/log/` as an export has it; null for another one."""
+    if entry is None or entry.keys() != {"number", "id", "leafHash", "body"}:
+        return None
+    return {"leaf": entry["number"], "id": entry["id"], "hash": entry["leafHash"], "event": entry["body"]}
+
+
 def _require_head(line: str, note: Note) -> None:
     head = _object(line)
     if head is None or head.get("format") != FORMAT:
-        raise NoLog("the file is not one that `normata events export` writes")
+        raise NoLog("the file is neither one that `normata events export` writes, nor lines of `GET /events/log/`")
     if head.get("origin") != note.origin:
         raise NoLog(f"the file is the log {head.get('origin')}, the checkpoint is of {note.origin}")
 

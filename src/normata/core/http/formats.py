@@ -15,7 +15,7 @@ from normata.core.http.problems import FieldFault, InvalidRequest, NotAcceptable
 from normata.core.schema.paging import OrganizationQuery, PastQuery
 from normata.core.schema.wire import encode
 
-FormatName = Literal["json", "csv", "xlsx", "pdf", "text", "metadata"]
+FormatName = Literal["json", "csv", "xlsx", "pdf", "text", "metadata", "ndjson"]
 ReportFormat = Literal["json", "csv", "xlsx"]
 
 
@@ -66,6 +66,11 @@ def csv(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
 def plain(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
     """Plain text."""
     return Format(media_type="text/plain", parameters="; charset=utf-8", render=render)
+
+
+def lines(render: Callable[[Mapping[str, Any]], bytes]) -> Format:
+    """Lines of JSON."""
+    return Format(media_type="application/x-ndjson", render=render)
 
 
 def xlsx(render: Callable[[Mapping[str, Any]], bytes]) -> Format:

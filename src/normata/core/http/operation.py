@@ -27,6 +27,8 @@ _FAR = 1_000  # skipped rows; the database has to count them
 # operation, all users for what is their own, or operators of the instance.
 Authority = Literal["organization", "self", "operator"]
 
+Lines = Callable[[Transaction, Request, Any], tuple[bytes, Any]]
+
 # The errors that all operations can answer.
 _COMMON_ERRORS: tuple[type[Exception], ...] = (
     problems.Unauthenticated,
@@ -97,6 +99,9 @@ class ReadOperation(Operation):
     whose pages are cached: they must show only rows of tables whose ``shown_in`` has this name, and rows that follow
     from these in the same transaction, independent of the caller and the prefix.
     With ``sends_file``, ``build`` makes a FileAnswer, which is sent as it is.
+    ``lines`` makes the lines of an answer in the format `ndjson`, part by part: those after a place, and the next
+    place, which is null at the end, as the first one is. Each part is a transaction of its own, so that no answer is
+    too large.
     ``role_for`` returns the smallest role for a query, if some need a smaller one than ``role``; null if none does.
     """
 
@@ -107,6 +112,7 @@ class ReadOperation(Operation):
     cached: str | None = None
     sends_file: bool = False
     formats: Formats | None = None
+    lines: Lines | None = None
     role: Role = "viewer"
     role_for: Callable[[Any], Role] | None = None
     scope: TokenScope = "read"

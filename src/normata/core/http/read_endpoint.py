@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from email.utils import format_datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote_plus
 
@@ -25,8 +25,8 @@ from normata.core.http.caller import Caller
 from normata.core.http.content import Content
 from normata.core.http.context import RequestContext, address_of, context_of, path_id
 from normata.core.http.file_answer import FileAnswer
-from normata.core.http.formats import FormatQuery, Formats
-from normata.core.http.operation import ReadOperation
+from normata.core.http.formats import FormatQuery
+from normata.core.http.operation import Lines, ReadOperation
 from normata.core.http.page_cache import Page, place_of
 from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.http.reads import Form, Reading
@@ -36,6 +36,11 @@ from normata.core.schema.paging import OrganizationQuery, OwnPageQuery, PastQuer
 from normata.core.schema.wire import encode
 from normata.errors import InsufficientRole, NotFound
 
+_OF_LINES = [
+    (b"content-type", b"application/x-ndjson"),
+    (b"cache-control", b"private, no-store"),
+    (b"vary", b"accept, authorization"),
+]
 _LONGEST_CACHED = 2_000  # bytes of a query string; a longer one is parsed each time, and its pages are not cached
 
 
@@ -85,7 +90,11 @@ class ReadEndpoint:
             )
             if operation.formats is not None:
                 request = self._request(scope, caller, parsed.query, organization_id)
-                content = await self._in_format(operation.formats, request, context, receive)
+                chosen = operation.formats.choose(request.query, context.headers.get(b"accept", b""))
+                if operation.lines is not None and chosen == "ndjson":
+                    await self._send_lines(operation.lines, request, scope, send)
+                    return
+                content: Content = await self._read("content", replace(request, format=chosen), receive)
                 await content.send(context.headers, send, *_memento(parsed.query))
                 return
             if operation.sends_file:
@@ -163,13 +172,20 @@ class ReadEndpoint:
         page: Page = await self._read("page", request, receive)
         return page
 
-    async def _in_format(
-        self, formats: Formats, request: Request, context: RequestContext, receive: Receive
-    ) -> Content:
-        """The answer in the requested format."""
-        chosen = formats.choose(request.query, context.headers.get(b"accept", b""))
-        content: Content = await self._read("content", replace(request, format=chosen), receive)
-        return content
+    async def _send_lines(self, lines: Lines, request: Request, scope: Scope, send: Send) -> None:
+        """Send lines while they are read: each part once the client has taken the one before.
+
+        What goes wrong before the first one is still an error of its own.
+        """
+        begun, place = False, None
+        tenant = TenantScope(readable=(request.organization_id,))
+        while not begun or (place is not None and scope["method"] != "HEAD"):
+            part, place = await self._services.database.read(partial(_after, lines, request, place), tenant)
+            if not begun:
+                await send({"type": "http.response.start", "status": 200, "headers": _OF_LINES})
+                begun = True
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
     async def _read(self, form: Form, request: Request, receive: Receive) -> Any:
         scope = TenantScope(readable=(request.organization_id,))
@@ -186,6 +202,10 @@ class ReadEndpoint:
         can_be_key = "{" not in self._operation.path and _is_short(query_string) and not is_combined
         is_cached = self._operation.cached is not None and can_be_key
         return _ParsedQuery(query, key=f"{self._operation.path} {query.model_dump_json()}" if is_cached else "")
+
+
+def _after(lines: Lines, request: Request, place: Any, transaction: Transaction) -> tuple[bytes, Any]:
+    return lines(transaction, request, place)
 
 
 def _organization(operation: ReadOperation, caller: Caller, query: Query, wanted: str | None) -> str:
