@@ -74,7 +74,9 @@ def proven(service: Served, signer: Signer, found: list[dict[str, Any]]) -> Outc
 @on_both
 def test_a_follower_goes_on_from_where_it_was(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_by_number, "_IN_A_PART", 3)
-    page, found, after = {"items": [{}]}, [], {}
+    page: dict[str, Any] = {"items": [{}]}
+    found: list[dict[str, Any]] = []
+    after: dict[str, Any] = {}
     while page["items"]:
         page = ask(service, limit=4, **after).json()
         assert page["size"] == len({row["id"] for row in rows(service.database, AuditEvent, organization_id=ALPHA)})
