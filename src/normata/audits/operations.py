@@ -26,6 +26,7 @@ from normata.audits.planning import (
     bring_into_scope,
     make_checklist,
 )
+from normata.audits.report_operation import REPORT
 from normata.audits.rows import ChecklistItem, ChecklistPage, ChecklistQuery, list_rows, one_row, rows_by_id
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
@@ -290,4 +291,5 @@ Makes a finding of the audit, in one step: about the control of the row, or rela
         example=examples.restored(Finding),
         errors=(errors.Archived, *Finding.refusals),
     ),
+    REPORT,
 )
