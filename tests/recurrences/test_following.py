@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from normata.core.changes.source import FaultyInput
 from normata.links.model import Link
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
 from normata.records.kinds import EntitlementReview, RiskReview, Task
+from normata.records.writing import set_by_steps
 from normata.recurrences.model import Recurrence
 from tests import stored, world
 from tests.records.living import change, make
@@ -264,7 +266,7 @@ def test_a_review_recurs_as_long_as_it_says(kind: type[Restorable], service: Ser
 
 
 def _finish(service: Served, kind: type[Restorable], review: str) -> None:
-    if kind is RiskReview:
+    if "finished_at" in set_by_steps(kind):
         answer = service.client.post(f"/{kind.path}/{review}/finish/", headers=service.bearer("editor"))
     else:
         answer = change(service, kind, review, service.bearer("editor"), finishedAt="2100-01-01")
@@ -291,3 +293,20 @@ def test_what_setting_a_recurrence_refuses(kind: type[Restorable], service: Serv
     assert _count(service, kind) == before, "it has no deadline to count from"
     problem = refused(put(review), 409, "wrong_state")
     assert (problem["state"], problem["allowed"]) == ("FINISHED", ["RUNNING"])
+
+
+def test_what_a_load_of_recurrences_refuses(service: Served) -> None:
+    task = _task(service)
+    row = {"id": "new", "organizationId": ALPHA, "kind": "tasks", "recordId": task}
+    for wrong in (
+        {"kind": "labels"},
+        {"recordId": "unknown"},
+        {"nextId": "unknown"},
+        {"nextId": "tasks-live-org-beta"},
+    ):
+        with pytest.raises(FaultyInput):
+            world.load(service.database, {"recurrences": [row | wrong]})
+    world.load(service.database, {"recurrences": [row | {"nextId": f"tasks-live-{ALPHA}", "day": 31}]})
+    before = _count(service)
+    _set(service, task)
+    assert _count(service) == before, "it has had its next one where it comes from"

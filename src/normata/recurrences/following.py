@@ -12,7 +12,7 @@ from sqlalchemy import BindParameter, bindparam, insert, or_, select, update
 from normata.core.changes.rows import PendingRow
 from normata.core.changes.source import FaultyInput, Row
 from normata.core.changes.unit_of_work import Actor, Change, UnitOfWork, insert_of, update_of
-from normata.core.changes.writing import BODY, valid_rows, write_one
+from normata.core.changes.writing import BODY, valid_rows, write
 from normata.core.db.security import together
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import new_id, sql_table
@@ -120,13 +120,14 @@ def _make(
         # As whoever creates them by hand: else two with the same title would compete for a free slug.
         for slug in sorted({slugify(one.row[kind.title_column()]) for one in done}):
             unit.lock(f"slug {kind.path} {organization_id} {slug}")
-    for one, pending in zip(done, _valid(unit, organization_id, kind, done, nexts), strict=True):
-        row = write_one(unit, kind, pending)
-        facts = {"follows": one.row["id"]}
+    made = _valid(unit, organization_id, kind, done, nexts)
+    write(unit, kind, made)
+    for one, row in zip(done, made, strict=True):
+        facts: dict[str, Any] = {"follows": one.row["id"]}
         if one.turn.skipped_count:
             facts |= {"skipped": list(one.turn.skipped), "skippedCount": one.turn.skipped_count}
-        unit.publish(Change("create", kind, organization_id, row.id, row._asdict(), counts=facts))
-        _note(unit, organization_id, kind, one, row.id)
+        unit.publish(Change("create", kind, organization_id, row.id, dict(row.after.items()), counts=facts))
+    _note(unit, organization_id, kind, done, nexts)
     make_links(unit, organization_id, list(_links(unit, organization_id, kind, nexts)), each_for_itself=True)
 
 
@@ -153,18 +154,24 @@ def _valid(
     return valid_rows(unit, kind, left, own_rules=rules_of(kind), are_new=True)
 
 
-def _note(unit: UnitOfWork, organization_id: str, kind: type[Restorable], done: _Done, next_id: str) -> None:
-    """Store that a record has had its next one, and what that has of it."""
-    of_both = {"next_id": next_id, "made_at": unit.moment, "day": done.day}
-    new = {"organization_id": organization_id, "kind": kind.path, "frequency": None} | of_both
-    if done.recurrence is None:
-        unit.execute_many(_INSERT, [{**new, "id": new_id(), "record_id": done.row["id"]}])
-    else:
-        unit.execute_many(
-            _NOTE, [{f"new_{name}": value for name, value in of_both.items()} | {"of": done.recurrence.id}]
-        )
-        new["frequency"] = done.recurrence.frequency
-    unit.execute_many(_INSERT, [{**new, "id": new_id(), "record_id": next_id, "next_id": None, "made_at": None}])
+def _note(
+    unit: UnitOfWork, organization_id: str, kind: type[Restorable], done: Sequence[_Done], nexts: Mapping[str, str]
+) -> None:
+    """Store that these records have had their next ones, and what these have of them."""
+    new, noted = [], []
+    for one in done:
+        record_id, stored = one.row["id"], one.recurrence
+        frequency = None if stored is None else stored.frequency
+        had = {"next_id": nexts[record_id], "made_at": unit.moment, "day": one.day}
+        row = {"organization_id": organization_id, "kind": kind.path, "frequency": frequency} | had
+        if stored is None:
+            new.append({**row, "id": new_id(), "record_id": record_id})
+        else:
+            noted.append({f"new_{name}": value for name, value in had.items()} | {"of": stored.id})
+        new.append({**row, "id": new_id(), "record_id": nexts[record_id], "next_id": None, "made_at": None})
+    unit.execute_many(_INSERT, new)
+    if noted:
+        unit.execute_many(_NOTE, noted)
 
 
 def _links(

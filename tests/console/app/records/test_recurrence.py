@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from normata.records.base import Restorable
@@ -52,6 +54,15 @@ def test_a_task_that_is_done_names_and_links_the_next_one(people: People) -> Non
     assert "Repeats quarterly; next on 31 Jul 2100" in text_of(people["viewer"].get(following))
 
 
+def test_a_task_that_was_done_late_says_what_was_skipped(people: People) -> None:
+    task = made(people, Task, title="Look", deadline="2024-02-29T00:00:00.000Z", frequency="YEARLY")
+    page = people["editor"].get(page_of(Task, task))
+    form = next(form for form in Parsed(page).forms if form.id == "finish")
+    send(people["editor"], form, selected=f"tasks:{task}")
+    [row] = [one for one in rows(people.instance.database, Task, title="Look") if one["id"] != task]
+    assert re.search(r"\d dates? skipped: .*28 Feb 2025", text_of(people["viewer"].get(page_of(Task, row["id"]))))
+
+
 @pytest.mark.parametrize("kind", [EntitlementReview, RiskReview], ids=lambda kind: kind.path)
 def test_an_editor_lets_a_review_recur(kind: type[Restorable], people: People) -> None:
     editor, viewer = people["editor"], people["viewer"]
@@ -65,6 +76,8 @@ def test_an_editor_lets_a_review_recur(kind: type[Restorable], people: People) -
         saved = editor.get(send(editor, form, frequency=frequency).headers["location"])
         assert "Recurrence saved." in text_of(saved)
         assert words in text_of(saved)
-    assert "Repeats" not in text_of(editor.get(page))
+    history = text_of(editor.get(page)).partition("History")[2]
+    assert "set the recurrence of it Does not repeat" in history
+    assert "set the recurrence of it Repeats yearly" in history
     assert editor.post(place, frequency="HOURLY").status_code == 400
     assert editor.post(f"{ALPHA}records/tasks/tasks-live-org-alpha/recurrence/", frequency="DAILY").status_code == 404
