@@ -22,6 +22,7 @@ from normata.names.queries import (
     framework_names,
     member_names,
     person_names,
+    questionnaire_names,
     record_names,
     user_names,
 )
@@ -47,6 +48,7 @@ _LISTINGS: Mapping[str, Listing] = {
     "frameworks": _listed(framework_names),
     "controls": _listed(control_names),
     "controlCoverages": _listed(assessment_names),
+    "questionnaires": _listed(questionnaire_names),
 }
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ class NamesQuery(NameQuery):
             description="The kind to list: a kind of records as in its path, `memberships` (members by the ids in"
             " records), `people` (the same without service accounts and auditors: those to"
             " choose a responsible member from), `users` (members by the ids in events),"
-            " `frameworks`, `controls`, or `controlCoverages` (assessments)."
+            " `frameworks`, `controls`, `controlCoverages` (assessments), or `questionnaires`."
         ),
     ] = Control.array
 

@@ -34,6 +34,7 @@ from normata.frameworks.visibility import visible_to
 from normata.identity.model import Membership, User
 from normata.records.archive.queries import KINDS
 from normata.records.base import Restorable, is_listed
+from normata.vendors.model import Questionnaire
 
 
 class KindCount(Wire):
@@ -146,6 +147,22 @@ def assessment_names() -> Naming:
     order = [*_IN_ORDER, _STATEMENT.id.asc()]
     text, position, indexed = _CONTROL.search_text, _CONTROL.position, Control.__tablename__
     return Naming(rows, _STATEMENT.id, true(), text, order, indexed, _CONTROL.id, position=position)
+
+
+@cache
+def questionnaire_names() -> Naming:
+    """The names of the questionnaires of an organization."""
+    rows = select(
+        _QUESTIONNAIRE.id,
+        _QUESTIONNAIRE.name.label("label"),
+        null().label("identifier"),
+        null().label("control_id"),
+    ).where(_QUESTIONNAIRE.organization_id == _ORGANIZATION)
+    order = [_QUESTIONNAIRE.name.asc(), _QUESTIONNAIRE.id.asc()]
+    return Naming(rows, _QUESTIONNAIRE.id, true(), func.lower(_QUESTIONNAIRE.name), order)
+
+
+_QUESTIONNAIRE = sql_table(Questionnaire).c
 
 
 def _adopted(framework_id: ColumnElement[Any]) -> ColumnElement[bool]:

@@ -88,8 +88,16 @@ def offered_values(kind: type[Restorable], field: Field, record: Mapping[str, An
 
 @cache
 def referring_to(target: str) -> tuple[tuple[type[Restorable], Field], ...]:
-    """The fields of records that refer to rows of this kind, or may name them, each with its own kind."""
-    return tuple((kind, field) for kind in Restorable.kinds for field in fields_of(kind) if field.target == target)
+    """The fields of records that refer to rows of this kind, or may name them, each with its own kind.
+
+    Fields that a step sets are left out: nobody chooses what they name.
+    """
+    return tuple(
+        (kind, field)
+        for kind in Restorable.kinds
+        for field in fields_of(kind)
+        if field.target == target and field.is_writable
+    )
 
 
 def _field(kind: type[Restorable], column: Column[Any]) -> Field:

@@ -1,7 +1,4 @@
-"""The kinds of records, one class each; a few are in :mod:`normata.records.assurance`.
-
-Known values of enums follow the standards that the docstrings name.
-"""
+"""The kinds of records, one class each, but for some in `assurance`. Enums follow the standards in docstrings."""
 
 from __future__ import annotations
 
@@ -31,6 +28,7 @@ from normata.records.base import Maintained, Restorable
 from normata.records.breaches import follow_detection
 from normata.records.closing import end_verification, guard_finding
 from normata.records.finals import end_finalization, guard_record
+from normata.vendors.rules import REVIEW
 
 
 class Task(Maintained):
@@ -50,8 +48,8 @@ class Task(Maintained):
     category_order: Mapped[Count | None]
     order: Mapped[Count]
     type: Mapped[Token] = known(
-        "POLICY", "CONTROL", "EVIDENCE", "RISK", "ASSET", "VENDOR", "AUDIT", "INCIDENT", "REVIEW", "TRAINING", "OTHER",
-        default="OTHER",
+        "POLICY", "CONTROL", "EVIDENCE", "RISK", "ASSET", "VENDOR", "AUDIT", "INCIDENT", "REVIEW", "TRAINING",
+        "OTHER", default="OTHER",
     )  # fmt: skip
     status: Mapped[Token] = known("TODO", "IN_PROGRESS", "BLOCKED", "IN_REVIEW", "DONE", "CANCELLED")
     priority: Mapped[Token] = known("URGENT", "HIGH", "MEDIUM", "LOW", default="MEDIUM")
@@ -341,7 +339,7 @@ class Vendor(Maintained):
     owner_id: Mapped[Identifier | None] = refers_to("membership")
     location_id: Mapped[Identifier | None]
     assessment_period_id: Mapped[Identifier | None]
-    last_assessment_id: Mapped[Identifier | None] = set_by("/review/", may_name="vendor_assessment")
+    last_assessment_id: Mapped[Identifier | None] = set_by(REVIEW, may_name="vendor_assessment")
     inherent_probability: Mapped[Number | None] = written_as(Scale)
     inherent_impact: Mapped[Number | None] = written_as(Scale)
     residual_probability: Mapped[Number | None] = written_as(Scale)

@@ -104,11 +104,16 @@ def _fault_by_hand(
     stored = _first_values(kind) if before is None else before
     for name, step in set_by_steps(kind).items():
         if after[name] != stored[name]:
-            row.add_fault(name, f"is set by `POST /{kind.path}/{{id}}{step}` only", "read_only")
+            row.add_fault(name, f"is set by `POST {_address(kind, step)}` only", "read_only")
     for name, value in values_by_steps(kind):
         by_step = step_to(kind, name, value, stored) if after[name] == value else None
         if by_step is not None:
             row.add_fault(name, f"becomes {value} by `POST /{kind.path}/{{id}}{by_step}` only", "read_only")
+
+
+def _address(kind: type[Restorable], step: str) -> str:
+    """The address of a step, which may be that of another kind of records."""
+    return step if "{id}" in step else f"/{kind.path}/{{id}}{step}"
 
 
 @cache

@@ -9,6 +9,7 @@ from normata.core.changes.unit_of_work import UnitOfWork
 from normata.errors import WrongState
 
 DRAFT, SENT, SUBMITTED, REVIEWED, SUPERSEDED = "DRAFT", "SENT", "SUBMITTED", "REVIEWED", "SUPERSEDED"
+REVIEW = "/vendor-assessments/{id}/review/"  # the step that sets the last assessment of a vendor
 _FIXED = ("vendor_id", "questionnaire_id")
 
 

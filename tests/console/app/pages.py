@@ -23,6 +23,7 @@ _IDS = {
     "policies/": "policies-published-org-alpha",
     "policy-templates/": "backup",
     "risks/": "risks-namesake-org-alpha",
+    "vendor-assessments/": "vendor-assessments-answered-org-alpha",
     "risk-reviews/": "risk-reviews-live-org-alpha",
     "settings/members/": "member-editor",
     "settings/service-accounts/": "robot-org-alpha",

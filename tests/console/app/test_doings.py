@@ -119,6 +119,7 @@ def _visited(browser: Browser) -> Iterator[tuple[str, Parsed]]:
         *(f"records/policies/policies-published-{ALPHA_ID}/", "new/policies/"),
         f"policies/policies-published-{ALPHA_ID}/acknowledgements/",
         "comments/comment-owner/",
+        *(f"records/vendor-assessments/vendor-assessments-{state}-{ALPHA_ID}/" for state in ("sent", "submitted")),
     )
     addresses, counts = [f"{ALPHA}{beginning}" for beginning in beginnings], defaultdict[Any, int](int)
     for address in addresses:

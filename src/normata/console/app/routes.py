@@ -34,6 +34,7 @@ from normata.console.app import (
     search,
     start,
     steps,
+    vendor_assessments,
     versions,
 )
 from normata.console.app.notes import note_of
@@ -120,6 +121,9 @@ PAGES: tuple[Page, ...] = (
     Page("policies/{id}/versions/", get=policies.show_versions),
     Page("policies/{id}/acknowledgements/", get=policies.show_acknowledgements),
     Page("risks/{id}/accept/", post=risks.accept),
+    Page("vendor-assessments/{id}/steps/", post=vendor_assessments.take_step, role="editor"),
+    Page("vendor-assessments/{id}/link/", post=vendor_assessments.make_link, role="editor"),
+    Page("vendor-assessments/{id}/answers/", get=vendor_assessments.show_answers, post=vendor_assessments.save_answers),
     Page("auditItems/{id}/verify/", post=steps.verify, role="editor"),
     Page("records/{kind}/{id}/recurrence/", post=steps.set_recurrence, role="editor"),
     Page("finalize/{id}/", post=steps.finalize, role="editor"),

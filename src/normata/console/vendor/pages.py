@@ -192,12 +192,12 @@ async def _part_page(page_request: PageRequest, found: Found, number: int) -> Re
         **_shared(found, answers),
         current=number,
         part=part,
-        questions=[(question, _options(question), answers.get(question["id"])) for question in part["questions"]],
+        questions=[(question, options_of(question), answers.get(question["id"])) for question in part["questions"]],
         most=MAX_ANSWER,
     )
 
 
-def _options(question: Mapping[str, Any]) -> list[tuple[str, str]]:
+def options_of(question: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The answers that a question offers, each with its words; none if it is answered with a text."""
     if question["kind"] == "TEXT":
         return []

@@ -37,7 +37,8 @@ _TYPED_BY_NAME: dict[str, tuple[str, Any]] = {
     "contactEmail": (" kim@example.org", "kim@example.org"),
 }
 _REFERRED = {"memberships": "member-admin", "controls": "moon.A.1", "controlCoverages": "say-sun.A.1"} | {
-    "frameworks": "fw-moon"
+    "frameworks": "fw-moon",
+    "questionnaires": "free-org-alpha",
 }
 
 

@@ -12,15 +12,14 @@ from normata.console.app.records.layout import first_of
 from normata.console.filters import day, words
 from normata.records.base import Restorable
 from normata.records.fields import fields_of
-from normata.records.kinds import Label, Policy, Task
+from normata.records.kinds import Label, Task
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed
 from tests.console.app.records.recording import bearer, new_of, page_of, stored
 from tests.console.browser import is_refused, text_of
-from tests.policies.rows import POLICIES
 from tests.records.shapes import KINDS
 from tests.world import ALPHA as ALPHA_ID
-from tests.world import record_id
+from tests.world import FURTHER, record_id
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -34,7 +33,7 @@ def test_a_list_says_how_many_and_links_to_each(kind: type[Restorable], readers:
     parsed = Parsed(page)
     assert {page_of(kind, one) for one in live} <= set(parsed.links)
     assert page_of(kind, record_id(kind, "archived")) not in parsed.links
-    count = len(live) + (len(POLICIES) if kind is Policy else 0)
+    count = len(live) + len(FURTHER.get(kind, ()))
     assert f"{kind.plural().capitalize()} {count} " in text_of(page)
     assert new_of(kind) not in parsed.links
     assert new_of(kind) in Parsed(readers["editor"].get(page_of(kind))).links

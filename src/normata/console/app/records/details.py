@@ -35,6 +35,7 @@ from normata.console.app.records.recurrence import repeats_of
 from normata.console.app.records.references import names_of
 from normata.console.app.records.risk_details import review_progress, risk_details
 from normata.console.app.records.undo import UndoQueries, joined
+from normata.console.app.records.vendor_details import answers_for
 from normata.console.differences import Piece, difference, difference_as_read
 from normata.console.filters import action_words, as_json
 from normata.console.markdown import markdown
@@ -151,6 +152,7 @@ async def show_one(
         risk=await risk_details(page_request, kind, record_id),
         repeats=await repeats_of(page_request, kind, record),
         review=await review_progress(page_request, kind, record_id),
+        answered=await answers_for(page_request, kind, record),
         can_accept=kind is Risk and await _can_accept(page_request, record),
         can_finalize=kind is Record and page_request.may("editor") and _is_to_finalize(record),
         can_verify=kind is Finding and page_request.may("editor") and _is_to_verify(record),
