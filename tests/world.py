@@ -32,6 +32,7 @@ from normata.tables import Table
 from normata.wiring import changes_of
 from tests.audits.rows import checklist_row, scope_row
 from tests.comments.rows import comment_rows
+from tests.entitlements.rows import item_row
 from tests.files.rows import file_row
 from tests.links.rows import link_row
 from tests.notifications.rows import notification_rows
@@ -120,6 +121,7 @@ def bundle() -> dict[str, list[dict[str, Any]]]:
         ],
         "comments": comment_rows(),
         "recurrences": [*recurrence_rows(ALPHA), *recurrence_rows(BETA)],
+        "entitlementReviewItems": [item_row(owner, RESPONSIBLE[owner]) for owner in (ALPHA, BETA)],
         "riskReviewOutcomes": [outcome_row(owner, RESPONSIBLE[owner]) for owner in (ALPHA, BETA)],
         "checklistRows": [checklist_row(owner, RESPONSIBLE[owner]) for owner in (ALPHA, BETA)],
     }

@@ -14,6 +14,7 @@ from normata.core.db.security import Security
 from normata.core.http.operation import ChangeOperation, Operation
 from normata.coverage import assessment_operations
 from normata.coverage import control_operations as controls
+from normata.entitlements import operations as entitlements
 from normata.events import log_operations, record_undo, undo
 from normata.events import operations as events
 from normata.events.sealing import SEALING_WRITES
@@ -37,6 +38,7 @@ from normata.identity.sessions import operations as sessions
 from normata.identity.sign_in_model import Session
 from normata.identity.tokens import operations as tokens
 from normata.identity.tokens.lookup import TOKEN_LOOKUP
+from normata.incidents import operations as incidents
 from normata.links import operations as links
 from normata.names import operations as names
 from normata.notifications import operations as notifications
@@ -88,6 +90,8 @@ _DECLARED: tuple[Operation, ...] = (
     *findings.OPERATIONS,
     *risk_reviews.OPERATIONS,
     *recurrences.OPERATIONS,
+    *entitlements.OPERATIONS,
+    *incidents.OPERATIONS,
     finalizing.OPERATION,
     *vendors.OPERATIONS,
     *questionnaires.OPERATIONS,

@@ -8,6 +8,7 @@ from normata.core.changes import revisions as _revisions
 from normata.core.changes import short_ids as _short_ids
 from normata.core.schema.table import Table
 from normata.coverage import upgrades as _upgrades
+from normata.entitlements import model as _entitlements
 from normata.events import model as _events
 from normata.files import model as _files
 from normata.frameworks import baseline_model as _baselines
@@ -34,7 +35,19 @@ __all__ = ["Table"]
 
 _modules = (
     *(_acknowledgements, _audits),
-    *(_archiving, _baselines, _comments, _events, _evidence, _files, _frameworks, _history, _idempotency, _identity),
+    *(
+        _archiving,
+        _baselines,
+        _comments,
+        _entitlements,
+        _events,
+        _evidence,
+        _files,
+        _frameworks,
+        _history,
+        _idempotency,
+        _identity,
+    ),
     *(
         _jobs,
         _links,

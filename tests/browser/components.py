@@ -10,7 +10,7 @@ from typing import Any
 from normata.console.app.home import CalendarDay
 from normata.console.app.records.references import Called, Choice
 from normata.console.pages import environment
-from normata.console.pictures import Axis, Point
+from normata.console.pictures import Axis, Span
 from normata.console.series_pictures import Happening, areas, markers_of, sparkline
 from normata.console.static import FOLDER
 
@@ -31,7 +31,7 @@ def written(folder: Path) -> str:
             link=lambda **_: "#",
             pair=lambda *_: "#",
             axes=[Axis("a", "A.5", "Organizational controls"), Axis("b", "A.6", "People controls")],
-            point=Point(0.2, "noticed"),
+            span=Span("Open 6 h", "2026-10-14T09:20:00.000Z", "2026-10-14T15:20:00.000Z", "partial"),
             areas=areas,
             sparkline=sparkline,
             markers=markers_of(

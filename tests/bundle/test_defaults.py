@@ -30,7 +30,7 @@ from tests.files.rows import file_row
 from tests.links.rows import bare_row
 from tests.policies.rows import LATER, minimal_rows
 from tests.recurrences import rows as recurrences
-from tests.risks.rows import OPTIONAL_OF_OUTCOMES, bare_outcome
+from tests.risks.rows import OPTIONAL_OF_REVIEWS, bare_reviews
 from tests.soa_versions.rows import version_row
 from tests.vendors import rows as vendors
 from tests.world import ALPHA, BETA, EARLIER
@@ -76,8 +76,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "links": bare_row("new", ALPHA),
     "comments": comments.bare_row("new", ALPHA, "member-editor"),
     "recurrences": recurrences.bare_row("new", ALPHA),
-    "riskReviewOutcomes": bare_outcome("new", ALPHA),
     **new_checklist_row(ALPHA),
+    **bare_reviews("new", ALPHA),
     "accessTokens": {"id": "new", "userId": "user-editor", "digest": "0" * 64, "scope": "read"},
     "auditEvents": {
         "id": "new",
@@ -106,7 +106,7 @@ OPTIONAL_ELSEWHERE = {
     "files": {"userId", "attachedAt", "detachedAt", "erasedAt"},
     "links": {"note", "removedAt"},
     "recurrences": recurrences.OPTIONAL,
-    "riskReviewOutcomes": OPTIONAL_OF_OUTCOMES,
+    **OPTIONAL_OF_REVIEWS,
     "controlWordings": {"description", "version", "validFrom", "staleSince"},
     "baselines": {"organizationId", "version", "description"},
     "baselineControls": {"retiredAt"},

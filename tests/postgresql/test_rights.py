@@ -44,6 +44,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     noted = {"link", "comment", "file", "archive_entry", "short_id_counter", "idempotency_key", "job"}
     noted |= {"soa_version", "policy_version", "acknowledgement", "risk_review_outcome"}
     noted |= {"questionnaire", "vendor_answer", "vendor_link", "recurrence", "checklist_row"}
+    noted.add("entitlement_review_item")
     people = {"user_account", "membership", "organization", "invitation", "access_token", "session"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
     people |= {"password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count", "sign_in_link"}
@@ -99,6 +100,10 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("recurrence", name) for name in ("frequency", "day", "next_id", "made_at")),
         ("vendor_link", "revoked_at"),
         *(("checklist_row", name) for name in ("status", "note", "checked_at", "checked_by_id", "finding_ids")),
+        *(
+            ("entitlement_review_item", name)
+            for name in ("decision", "change", "decided_at", "decided_by_id", "task_id")
+        ),
         *(("job", name) for name in ("due_at", "attempts", "claim", "failure")),
         *(("archive_entry", name) for name in ("archive_id", "archived_at", "user_id", "user_name", "reason")),
         *(("short_id_counter", name) for name in ("kind", "last")),

@@ -1,18 +1,20 @@
-"""Outcomes of risk reviews as bundles have them."""
+"""What reviews say as bundles have it: outcomes of risk reviews, and the items of entitlement reviews."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tests.entitlements.rows import OPTIONAL_OF_ITEMS, bare_item
+
 RATED: dict[str, Any] = {"inherentProbability": 4, "inherentImpact": 4, "residualProbability": 2, "residualImpact": 3}
 RATED |= {"treatmentStrategy": "MITIGATE"}
-OPTIONAL_OF_OUTCOMES = {
+_OF_OUTCOMES = {
     *("note", "recordedById", "level", "acceptedAt", "nextReviewAt", "inherentProbability", "inherentImpact"),
     *("residualProbability", "residualImpact", "targetProbability", "targetImpact"),
 }
 
 
-def bare_outcome(row_id: str, organization_id: str) -> dict[str, Any]:
+def _bare_outcome(row_id: str, organization_id: str) -> dict[str, Any]:
     """What a running review says of a risk, with the fewest values."""
     return {
         "id": row_id,
@@ -21,6 +23,17 @@ def bare_outcome(row_id: str, organization_id: str) -> dict[str, Any]:
         "riskId": f"risks-live-{organization_id}",
         "name": "Flood",
         "recordedAt": "2026-01-02T03:04:05.678Z",
+    }
+
+
+OPTIONAL_OF_REVIEWS = {"riskReviewOutcomes": _OF_OUTCOMES, "entitlementReviewItems": OPTIONAL_OF_ITEMS}
+
+
+def bare_reviews(row_id: str, organization_id: str) -> dict[str, dict[str, Any]]:
+    """By array, what a running review says, with the fewest values."""
+    return {
+        "riskReviewOutcomes": _bare_outcome(row_id, organization_id),
+        "entitlementReviewItems": bare_item(row_id, organization_id),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from normata.audits.model import ChecklistRow
 from normata.comments.model import Comment
+from normata.entitlements.model import EntitlementReviewItem
 from normata.events.model import AuditEvent
 from normata.files.model import File
 from normata.frameworks.baseline_model import Baseline, BaselineControl
@@ -62,6 +63,7 @@ _TABLES: tuple[type[Table], ...] = (
     RiskReviewOutcome,
     VendorAnswer,
     ChecklistRow,
+    EntitlementReviewItem,
     *OPERATORS_OWN,
 )
 

@@ -6,7 +6,6 @@ in ``/rows/4/parent`` is about the fourth row.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from normata.catalogs.documents import ImportFormat, MediaType
 from normata.catalogs.workbooks import LAST_ROW, require_harmless
 from normata.core.changes.source import Fault, Row, pointer
 from normata.core.documents.files import Unreadable
+from normata.core.documents.tables import TableColumns, csv_rows, has_column, table_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 COLUMNS = ("identifier", "name", "parent", "purpose", "description", "mandatory", "decomposed")
 
 MAX_ROWS = 20_000
-_MAX_COLUMNS = 50
 _MAX_PLACES = 20_000_000  # cells of a workbook, including empty ones: a cell far to the right makes a wide row
-_DELIMITERS = (",", ";", "\t")
+_TABLE = TableColumns(COLUMNS, ("identifier",), MAX_ROWS)
 _WORDS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True, "x": True}
 
 # Never change this: ids of table rows follow from it, so that a later import finds them again.
@@ -49,18 +48,12 @@ def is_workbook(content: bytes) -> bool:
 
 def is_csv(text: str) -> bool:
     """Whether the first line names the columns of a table."""
-    line = text.lstrip().partition("\n")[0]
-    return "identifier" in map(_column, line.split(_delimiter(line)))
+    return has_column(text, "identifier")
 
 
 def read_csv(file: str, name: str, text: str, faults: list[Fault]) -> Sheet:
     """The table in a CSV text (RFC 4180), separated by comma, semicolon or tab. Raises Unreadable."""
-    delimiter = _delimiter(text.lstrip().partition("\n")[0])
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        return _sheet(file, name, reader, faults)
-    except csv.Error as error:
-        raise Unreadable(f"is not CSV: line {reader.line_num}: {error}") from error
+    return Sheet(file, name, csv_rows(file, text, _TABLE, faults))
 
 
 def read_workbook(file: str, name: str, content: bytes, faults: list[Fault]) -> Sheet:
@@ -73,7 +66,8 @@ def read_workbook(file: str, name: str, content: bytes, faults: list[Fault]) -> 
         try:
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # the declared dimensions may omit cells
-            return _sheet(file, name, _texts(sheet.iter_rows(max_row=LAST_ROW, values_only=True)), faults)
+            texts = _texts(sheet.iter_rows(max_row=LAST_ROW, values_only=True))
+            return Sheet(file, name, table_rows(file, texts, _TABLE, faults))
         finally:
             book.close()
     except Unreadable:
@@ -134,31 +128,6 @@ def _control_id(framework_id: str, identifier: str) -> str:
     return str(uuid5(_TABLES, json.dumps([framework_id, identifier])))
 
 
-def _sheet(file: str, name: str, rows: Iterable[Sequence[str]], faults: list[Fault]) -> Sheet:
-    """The sheet. Raises Unreadable if no row names the columns, or there are too many rows."""
-    numbered = ((number, [cell.strip() for cell in row]) for number, row in enumerate(rows, 1) if row)
-    filled = ((number, row) for number, row in numbered if any(row))
-    number, header = next(filled, (1, []))
-    if any(header[_MAX_COLUMNS:]):
-        raise Unreadable(f"has more than {_MAX_COLUMNS} columns")
-    columns = [_column(cell) for cell in header]
-    if "identifier" not in columns:
-        raise Unreadable(
-            f"is no table: its first row must name the columns, identifier at least ({', '.join(COLUMNS)})"
-        )
-    faults += _wrong_columns(file, number, columns)
-    found: list[tuple[int, Mapping[str, str]]] = []
-    for number, row in filled:
-        if len(found) == MAX_ROWS:
-            raise Unreadable(f"has more than {MAX_ROWS:,} rows")
-        if any(row[len(columns) :]) or any(cell for cell, column in zip(row, columns, strict=False) if not column):
-            faults.append(
-                Fault(file, pointer("rows", number), "has a cell in a column that the first row does not name")
-            )
-        found.append((number, dict.fromkeys(COLUMNS, "") | dict(zip(columns, row, strict=False))))
-    return Sheet(file, name, found)
-
-
 def _texts(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[str]]:
     """The cells of a workbook as texts. Raises Unreadable if there are too many, including empty ones."""
     places = 0
@@ -168,23 +137,6 @@ def _texts(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[str]]:
             raise Unreadable(f"has more than {_MAX_PLACES:,} cells, counting the empty ones to the left of others")
         is_blank = row.count(None) == len(row)  # a sheet may have a million blank rows, which must be cheap
         yield () if is_blank else ["" if cell is None else str(cell) for cell in row]
-
-
-def _wrong_columns(file: str, number: int, columns: Sequence[str]) -> Iterator[Fault]:
-    known = ", ".join(COLUMNS)
-    for place, column in enumerate(columns):
-        if column and column not in COLUMNS:
-            yield Fault(file, pointer("rows", number, column), f"is no column that is known here: {known}")
-        elif column and column in columns[:place]:
-            yield Fault(file, pointer("rows", number, column), "is there twice")
-
-
-def _column(cell: str) -> str:
-    return cell.strip().strip('"').strip().casefold()
-
-
-def _delimiter(line: str) -> str:
-    return max(_DELIMITERS, key=line.count)
 
 
 CSV = ImportFormat(

@@ -25,8 +25,21 @@ from normata.core.schema.fields import parse_timestamp
 from normata.core.schema.table import new_id
 from normata.coverage.assessments import AssessmentInput, assess
 from normata.demo import history
+from normata.demo.entitlements import NEW, ReviewStep, review_steps
 from normata.demo.files import ORGANIZATION, content_of, paths
 from normata.demo.moments import day_after
+from normata.entitlements.items import (
+    ItemDecision,
+    ItemQuery,
+    ItemTable,
+    NewItem,
+    PlacedItem,
+    add_items,
+    decide,
+    list_items,
+)
+from normata.entitlements.reviews import ReviewFinish
+from normata.entitlements.reviews import finish as finish_entitlements
 from normata.events.sealing import seal_all_now
 from normata.files import files as uploads
 from normata.files.store import FileStore, place_of
@@ -157,6 +170,7 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     doings += [(one["createdAt"], history.OFFICER, partial(_link, one=one)) for one in arrays["links"]]
     author = {one["id"]: one["userId"] for one in arrays["memberships"]}
     doings += [(one["createdAt"], author[one["authorId"]], partial(_comment, one=one)) for one in arrays["comments"]]
+    doings += [(one.moment, one.by, partial(_review_entitlements, one=one)) for one in review_steps()]
     until = max(moment for moment, _, _ in doings)
     doings += [(day_after(until, one.days), one.by, partial(_state, one=one)) for one in history.statements()]
     mornings = history.reminder_days(records, until)
@@ -276,6 +290,24 @@ def _finish(unit: UnitOfWork, review_id: str) -> None:
     for one in list_risks(unit, query, review_id)["items"]:
         record_outcome(unit, review_id, OutcomeInput(riskId=one["id"], outcome=CONFIRMED))
     finish(unit, review_id)
+
+
+def _review_entitlements(unit: UnitOfWork, one: ReviewStep) -> None:
+    """Do one thing with an entitlement review."""
+    if one.added:
+        new = [NewItem.model_validate({name: item.get(name) for name in NEW}) for item in one.added]
+        add_items(unit, one.review_id, ItemTable([PlacedItem("", item) for item in new], []))
+    elif one.decided:
+        there = list_items(unit, ItemQuery(organizationId=ORGANIZATION), one.review_id)["items"]
+        ids = {tuple(item[name] for name in NEW[:3]): item["id"] for item in there}
+        decisions = [(ids[tuple(item[name] for name in NEW[:3])], item) for item in one.decided]
+        decide(
+            unit,
+            one.review_id,
+            [ItemDecision(itemId=id_, decision=item["decision"], change=item.get("change")) for id_, item in decisions],
+        )
+    else:
+        finish_entitlements(unit, one.review_id, ReviewFinish(deadline=one.deadline))
 
 
 def _link(unit: UnitOfWork, one: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ coverage over time are in :mod:`normata.console.series_pictures`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
@@ -204,32 +205,37 @@ def neighbourhood(
     return _group(name, about, f"-2 -26 {width + 4} {height + 22}", "".join(parts), width)
 
 
-class Point(NamedTuple):
-    """A moment on a timeline: its position from 0 to 1, its label and its tone."""
+class Span(NamedTuple):
+    """A time from one moment to another, with its label and its tone."""
 
-    at: float
     label: str
-    tone: str = "info"
+    start: str
+    end: str
+    tone: str
 
 
-def timeline(name: str, about: str, points: Sequence[Point], spans: Sequence[tuple[float, float, str]] = ()) -> Markup:
-    """Moments on a line. ``spans`` are start, end and tone of the parts between them."""
-    parts = ['<line class="grid" x1="1%" x2="99%" y1="24" y2="24"/>']
-    parts += [
-        f'<rect class="f {kind}" x="{1 + 98 * start:.2f}%" y="20" width="{98 * max(end - start, 0):.2f}%" '
-        f'height="8" rx="4"/>'
-        for start, end, kind in spans
-    ]
-    for number, point in enumerate(points):
-        x = 1 + 98 * point.at
-        anchor = "" if x < 12 else "fin" if x > 88 else "mid"
-        parts.append(
-            f'<circle class="f {point.tone}" cx="{x:.2f}%" cy="24" r="6"/>'
-            f'<text class="{anchor}" x="{x:.2f}%" y="{14 if number % 2 else 48}">{escape(point.label)}</text>'
+_LEAST = 200  # of the width of a span, so that its words fit
+_WIDE = 700
+
+
+def spans(*, name: str, about: str, parts: Sequence[Span], ends: Sequence[str]) -> Markup:
+    """Times one after the other, each as wide as it is long, but wide enough for its words; ``ends`` are the starts."""
+    times = [datetime.fromisoformat(one.end) - datetime.fromisoformat(one.start) for one in parts]
+    whole = sum(one.total_seconds() for one in times) or 1
+    room = max(_WIDE - _LEAST * len(parts), 0)
+    drawn, left = ['<line class="grid" x1="0" x2="700" y1="52" y2="52"/>'], 0.0
+    for part, time, begins in zip(parts, times, ends, strict=True):
+        width = _LEAST + room * time.total_seconds() / whole
+        drawn.append(
+            f'<rect class="f {part.tone}" x="{left:.1f}" y="40" width="{max(width - 4, 1):.1f}" height="24" rx="4"/>'
+            f'<text class="t" x="{left + 4:.1f}" y="30">{escape(part.label)}</text>'
+            f'<text x="{left:.1f}" y="82">{escape(begins)}</text>'
         )
+        left += width
     return Markup(  # noqa: S704 - as above
-        f'<svg class="fit" height="56" role="img" aria-label="{escape(name)}"><title>{escape(name)}</title>'
-        f"<desc>{escape(about)}</desc>{''.join(parts)}</svg>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}"><svg viewBox="0 16 700 70"'
+        f' width="700" class="fit-to" role="img" aria-label="{escape(name)}"><title>{escape(name)}</title>'
+        f"<desc>{escape(about)}</desc>{''.join(drawn)}</svg></div>"
     )
 
 
@@ -336,7 +342,7 @@ PICTURES: Mapping[str, Callable[..., Any]] = {
     "growth": growth,
     "matrix": matrix,
     "neighbourhood": neighbourhood,
-    "timeline": timeline,
+    "spans": spans,
     "square": square,
     "tone": tone,
 }

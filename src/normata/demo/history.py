@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from normata.core.schema.fields import parse_timestamp
+from normata.demo.entitlements import reviewed
 from normata.demo.moments import between, day_after, parsed
 from normata.demo.vendors import doings as vendor_doings
 
@@ -123,7 +124,7 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
             yield Step(moment, action, kind, record_id, by, values)
         yield from _archiving(kind, record)
         return
-    ours = (*_OURS, "finishedAt") if kind == "risk-reviews" else _OURS
+    ours = (*_OURS, "finishedAt") if kind == "risk-reviews" or record_id in reviewed() else _OURS
     final = {name: value for name, value in record.items() if name not in ours and value is not None}
     changes = _changes(kind, record, final, created)
     latest = {name: value for values in changes.values() for name, value in values.items()}

@@ -45,6 +45,8 @@ _ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED, _DERIVED = -2, -1, 1, 2, 3, 4
 
 # Raises a DomainError if the actor of a request may not make the last row of the one before, null if there was none.
 Guard = Callable[[UnitOfWork, Mapping[str, Any] | None, Mapping[str, Any]], None]
+# The columns of a stored row that follow from a step, and the step, where they do in some rows only.
+Held = Callable[[UnitOfWork, Mapping[str, Any]], Mapping[str, str]]
 
 
 class Restorable(Table):
@@ -62,6 +64,7 @@ class Restorable(Table):
     responsible: ClassVar[str | None] = None
     has_times: ClassVar[bool] = False
     guard: ClassVar[Guard | None] = None
+    held: ClassVar[Held | None] = None
     refusals: ClassVar[tuple[type[DomainError], ...]] = ()  # what `guard` raises, but for Forbidden
     answers_null: ClassVar[bool] = False  # restore answers `null` instead of the record
 

@@ -22,6 +22,7 @@ from normata.core.schema.fields import (
     WebAddress,
 )
 from normata.core.schema.table import defaults_to, due, known, may_name, names_person, refers_to, set_by, written_as
+from normata.entitlements.rules import finished_by_step
 from normata.errors import WrongState
 from normata.policies.rules import guard_policy
 from normata.records.base import Maintained, Restorable
@@ -190,6 +191,7 @@ class EntitlementReview(Maintained):
     path = "entitlement-reviews"
     topic = "REVIEWS"
     responsible = "coordinator_id"
+    held = finished_by_step
 
     short_id: Mapped[ShortId]
     title: Mapped[Name]

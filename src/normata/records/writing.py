@@ -88,7 +88,7 @@ def _follow_steps(unit: UnitOfWork, rows: Sequence[PendingRow], _references: Ref
         if not row.changed:
             continue
         before, after = row.before, dict(row.after.items())
-        _fault_by_hand(kind, row, before, after)
+        _fault_by_hand(unit, kind, row, before, after)
         if row.faulty:
             continue
         if kind.guard is not None:
@@ -98,11 +98,18 @@ def _follow_steps(unit: UnitOfWork, rows: Sequence[PendingRow], _references: Ref
 
 
 def _fault_by_hand(
-    kind: type[Restorable], row: PendingRow, before: Mapping[str, Any] | None, after: Mapping[str, Any]
+    unit: UnitOfWork,
+    kind: type[Restorable],
+    row: PendingRow,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any],
 ) -> None:
     """Add faults for what follows from steps, and has another value than is there."""
     stored = _first_values(kind) if before is None else before
-    for name, step in set_by_steps(kind).items():
+    by_steps = set_by_steps(kind)
+    if kind.held is not None and before is not None:
+        by_steps = {**by_steps, **kind.held(unit, before)}
+    for name, step in by_steps.items():
         if after[name] != stored[name]:
             row.add_fault(name, f"is set by `POST {_address(kind, step)}` only", "read_only")
     for name, value in values_by_steps(kind):

@@ -24,6 +24,8 @@ _IDS = {
     "policy-templates/": "backup",
     "risks/": "risks-namesake-org-alpha",
     "vendor-assessments/": "vendor-assessments-answered-org-alpha",
+    "incidents/": "incidents-live-org-alpha",
+    "entitlement-reviews/": "entitlement-reviews-live-org-alpha",
     "risk-reviews/": "risk-reviews-live-org-alpha",
     "settings/members/": "member-editor",
     "settings/service-accounts/": "robot-org-alpha",

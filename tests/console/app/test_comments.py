@@ -26,9 +26,10 @@ def test_a_member_comments_changes_and_removes(place: str, people: People) -> No
     page = CONTROL if place == "control" else page_of(Task, made(people, Task))
     viewer = people["viewer"]
     [form] = [one for one in Parsed(viewer.get(page)).forms if one.action == f"{ALPHA}comments/"]
-    assert send(viewer, form, text="Is **this** right?").headers["location"].startswith(page)
+    for _ in range(2):  # a second click writes no second one
+        assert send(viewer, form, text="Is **this** right?").headers["location"].startswith(page)
     shown = viewer.get(page)
-    assert "Is <strong>this</strong> right?" in shown.text
+    assert shown.text.count("Is <strong>this</strong> right?") == 1
     [own] = [one.action for one in Parsed(shown).forms if one.action.startswith(f"{ALPHA}comments/01")]
     assert own not in people["editor"].get(page).text.replace(f'href="{own}"', "")
     [change] = [one for one in Parsed(viewer.get(own)).forms if one.action == own]

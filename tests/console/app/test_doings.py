@@ -118,6 +118,8 @@ def _visited(browser: Browser) -> Iterator[tuple[str, Parsed]]:
         *("", "find/?search=moon", "controls/moon.A.5/", "risk-matrix/", f"files/file-of-{ALPHA_ID}/file/"),
         *(f"records/policies/policies-published-{ALPHA_ID}/", "new/policies/"),
         f"policies/policies-published-{ALPHA_ID}/acknowledgements/",
+        f"records/incidents/incidents-live-{ALPHA_ID}/",
+        f"entitlement-reviews/entitlement-reviews-live-{ALPHA_ID}/",
         "comments/comment-owner/",
         *(f"records/vendor-assessments/vendor-assessments-{state}-{ALPHA_ID}/" for state in ("sent", "submitted")),
     )

@@ -16,9 +16,10 @@ The rules:
   else an unread one.
 - A body is the declared ``body_example``, with the organization, its member, a framework that it has adopted, and such
   controls in place of the demo's.
-  The version of a policy is the one in review. A ``riskId`` is that of a live risk, and a ``changeId`` that of a change
-  that the world has. What it names under ``records``, by kind and id, are the records of the world: archived or live as
-  for an ``{id}``. Records that it links, or comments on, are live ones. ``rows`` are of the organization's checklist.
+  The version of a policy is the one in review. A ``riskId`` is that of a live risk, an ``itemId`` that of an item of
+  the review, and a ``changeId`` that of a change that the world has. What it names under ``records``, by kind and id,
+  are the records of the world: archived or live as for an ``{id}``. Records that it links, or comments on, are live
+  ones. ``rows`` are of the organization's checklist.
 
 An operation that none of this fits makes its tests fail with a sentence that says what is missing.
 """
@@ -58,6 +59,7 @@ from normata.records.kinds import Policy
 from tests import world
 from tests.cells import each
 from tests.client import TestClient
+from tests.entitlements.rows import item_id
 from tests.world import ALPHA, record_id
 
 DEMO_MEMBER = "member-dana"
@@ -363,6 +365,10 @@ def _body(operation: ChangeOperation, organization_id: str) -> Any:
         body["version"] = 1  # that in review
     if isinstance(body, dict) and "riskId" in body:
         body["riskId"] = record_id(Risk, "live", organization_id)
+    if isinstance(body, dict) and "itemIds" in body:
+        body["itemIds"] = [item_id(organization_id)]
+    for decision in body.get("decisions", ()) if isinstance(body, dict) else ():
+        decision["itemId"] = item_id(organization_id)
     if isinstance(body, dict) and "changeId" in body:
         body["changeId"] = world.change_id(organization_id)
     if isinstance(body, dict):

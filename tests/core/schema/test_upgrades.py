@@ -23,6 +23,7 @@ from normata.core.schema.history_triggers import FOREVER
 from normata.core.schema.migrations import upgrading
 from normata.coverage.recompute import recompute
 from normata.coverage.upgrades import ReportedChange, reported_changes
+from normata.entitlements.model import EntitlementReviewItem
 from normata.events.model import AuditEvent
 from normata.files.model import File
 from normata.frameworks.evidence_model import ControlEvidence
@@ -91,8 +92,8 @@ def fresh(sqlite_url: str) -> Iterator[Database]:
 def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
     """Take from the world what the schema of a version could not hold; whether what is for sign-in was among it.
 
-    That is newer kinds of record, too, saved views, links, comments, files, versions of statements, outcomes of
-    reviews, and service accounts.
+    That is newer kinds of record, too, saved views, links, comments, files, versions of statements, outcomes and
+    items of reviews, and service accounts.
     """
     there = old.read_now(lambda transaction: transaction.tables())
     tables = [
@@ -101,7 +102,8 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
         str(Link.__tablename__),
         *(str(one.__tablename__) for one in (Comment, SoaVersion, Acknowledgement, ChecklistRow)),
         str(File.__tablename__),
-        *(str(one.__tablename__) for one in (RiskReviewOutcome, Recurrence, Questionnaire, VendorAnswer)),
+        *(str(one.__tablename__) for one in (RiskReviewOutcome, Recurrence, EntitlementReviewItem)),
+        *(str(one.__tablename__) for one in (Questionnaire, VendorAnswer)),
     ]
     newer = [name for name in tables if name not in there]
     if {Evidence.__tablename__, Link.__tablename__}.intersection(newer):  # which it follows from

@@ -30,13 +30,14 @@ class CommentItem(NamedTuple):
 
 
 class Comments(NamedTuple):
-    """The comments on something: the first ones, and how many there are in all."""
+    """The comments on something: the first ones, and how many there are in all. ``key`` is that of the form."""
 
     kind: str
     id: str
     items: Sequence[CommentItem]
     total: int
     can_write: bool
+    key: str
 
 
 def comments_query(kind: str, row_id: str) -> ApiQuery:
@@ -49,7 +50,8 @@ def comments_of(
 ) -> Comments:
     """The comments on something, from the answer to their query. Nobody comments on what is archived."""
     items = [_item(page_request, comment) for comment in answer["items"]]
-    return Comments(kind, row_id, items, answer["total"], is_live and _may_write(page_request))
+    can_write = is_live and _may_write(page_request)
+    return Comments(kind, row_id, items, answer["total"], can_write, page_request.new_key())
 
 
 def _may_write(page_request: OrganizationRequest) -> bool:
@@ -69,13 +71,13 @@ def _item(page_request: OrganizationRequest, comment: Mapping[str, Any]) -> Comm
 
 
 async def write(page_request: OrganizationRequest) -> Response:
-    """Write a comment. An empty one is none."""
+    """Write a comment, once, however often the form is sent. An empty one is none."""
     form = await page_request.fields()
     if not form.get("text").strip():
         return page_request.back(form, page_request.path())
     about = {"kind": form.get("kind"), "id": form.get("id")}
     body = {"about": about, "text": form.get("text")}
-    outcome = await page_request.change("createComment", body=body)
+    outcome = await page_request.change("createComment", body=body, key=form.get("key"))
     if outcome.refusal is not None:
         return _form_page(page_request, form, outcome.refusal)
     return page_request.back(form, page_request.path(), "commented")
@@ -119,6 +121,7 @@ def _form_page(
         "app/comment.html",
         status=refusal.status if refusal else 200,
         entered={name: sent.get(name) or "" for name in ("kind", "id", "text", "return_to")},
+        key=page_request.new_key(),
         refusal=refusal,
         comment=read if read is not None and not read.is_own else None,
     )

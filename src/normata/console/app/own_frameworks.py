@@ -2,52 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import zlib
-from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from starlette.datastructures import FormData, UploadFile
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from normata.catalogs.registry import by_media_type
 from normata.console.app.api_calls import ApiQuery, FilledFrom, Outcome, Refusal, Upload, tag_of
 from normata.console.app.organization_request import OrganizationRequest
+from normata.console.app.uploaded import File, endings_of, importing, upload_form
 from normata.console.texts import text
-from normata.core.http.file_form import type_of
-from normata.core.http.operation import BodyFormat, ChangeOperation
-from normata.core.http.problems import InvalidRequest, TooLarge, UnsupportedMediaType
 from normata.errors import Forbidden
 
 _IMPORT = "importCatalog"
 _IMPORTING = ("import", "adopt")  # steps; after the second, the framework is adopted as well
-_FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")  # a form without a file may be either
-_ROOM = 2**16  # bytes of the form besides the file
-_MAX_CARRIED = 3 * 2**20  # characters of the file in the page
-_MAX_PARTS = 10
 _NAMELESS = frozenset(  # media types of files without the name of their framework
     media_type.name for media_type, formats in by_media_type().items() if all(one.needs_name for one in formats)
 )
 _EDITED = ("name", "identifier", "version", "description")
-
-
-class File(NamedTuple):
-    """An uploaded file. Its media type follows from the ending of its name, and is null for an unknown one.
-
-    The preview page carries the file in the form field ``carried``, which is empty if the file is too large.
-    """
-
-    name: str
-    media_type: str | None
-    content: bytes
-    carried: str
-    digest: str
 
 
 class Sent(NamedTuple):
@@ -81,7 +56,7 @@ async def upload(page_request: OrganizationRequest) -> Response:
     """
     sent = await _sent(page_request)
     if sent.file is None or not sent.file.media_type:
-        endings = ", ".join(_endings(page_request))
+        endings = ", ".join(endings_of(importing(page_request, _IMPORT)))
         message = text("app.upload.no_file") if sent.file is None else text("app.upload.unknown_type", endings=endings)
         refused = Refusal(400, "validation", text("app.upload.refused"), message, {"file": message})
         return await _upload_page(page_request, sent, Outcome(None, refused))
@@ -136,7 +111,7 @@ async def _upload_page(page_request: OrganizationRequest, sent: Sent, outcome: O
         "app/upload.html",
         status=refusal.status if refusal else 200,
         own=[one["name"] for one in found["items"] if one["organizationId"] is not None],
-        endings=_endings(page_request),
+        endings=endings_of(importing(page_request, _IMPORT)),
         sent=sent,
         mark=sent.mark if answer else "",
         is_adoptable=answer is not None and _is_adoptable(answer["answer"]["frameworkIds"], found["items"]),
@@ -170,39 +145,17 @@ async def _edit_page(
 # --- Reading the form
 
 
-def _endings(page_request: OrganizationRequest) -> list[str]:
-    """The file name endings of all import formats."""
-    return [ending for one in _import(page_request).body_formats.values() for ending in one.endings]
-
-
-def _import(page_request: OrganizationRequest) -> ChangeOperation:
-    operation = page_request.console.operations[_IMPORT]
-    assert isinstance(operation, ChangeOperation)  # noqa: S101 - narrows the type
-    return operation
-
-
 async def _sent(page_request: OrganizationRequest) -> Sent:
     """The form of an upload. Raises UnsupportedMediaType, InvalidRequest and TooLarge."""
-    operation = _import(page_request)
-    limit = operation.body_limit or 0
-    media_type = page_request.context.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if media_type not in _FORMS:
-        raise UnsupportedMediaType(text("problem.form"))
-    page_request.context.body_limit = limit + _MAX_CARRIED + _ROOM
-    try:
-        # The parser limits everything but the file; the limit of the request applies to all of it.
-        async with page_request.request.form(max_files=1, max_fields=_MAX_PARTS, max_part_size=_MAX_CARRIED) as form:
-            file = await _file(form, operation.body_formats, limit)
-            return Sent(
-                _field(form, "step"),
-                _field(form, "name") or (_proposed_name(file) if file else ""),
-                skip_unknown=_field(form, "skip_unknown") == "true",
-                editorial=_field(form, "editorial") == "true",
-                file=file,
-                previewed=_field(form, "previewed"),
-            )
-    except (HTTPException, ClientDisconnect):
-        raise InvalidRequest(text("problem.form")) from None
+    form = await upload_form(page_request, importing(page_request, _IMPORT))
+    return Sent(
+        form.get("step"),
+        form.get("name") or (_proposed_name(form.file) if form.file else ""),
+        skip_unknown=form.get("skip_unknown") == "true",
+        editorial=form.get("editorial") == "true",
+        file=form.file,
+        previewed=form.get("previewed"),
+    )
 
 
 def _proposed_name(file: File) -> str:
@@ -211,46 +164,3 @@ def _proposed_name(file: File) -> str:
         return ""
     words = " ".join(re.sub(r"[\W_]+", " ", PurePath(file.name).stem).split())
     return words[:1].upper() + words[1:]
-
-
-def _field(form: FormData, name: str) -> str:
-    found = form.get(name)
-    return found.strip().replace("\0", "") if isinstance(found, str) else ""
-
-
-async def _file(form: FormData, formats: Mapping[str, BodyFormat], limit: int) -> File | None:
-    """The file that was chosen, or else the one that the page carries. Raises TooLarge and InvalidRequest."""
-    chosen = form.get("file")
-    if isinstance(chosen, UploadFile) and chosen.filename:
-        content = await chosen.read()
-        if len(content) > limit:
-            raise TooLarge
-        media_type = type_of("", chosen.filename, formats)
-        return await asyncio.to_thread(_packed, chosen.filename, media_type, content)
-    carried = _field(form, "carried")
-    if not carried:
-        return None
-    name = _field(form, "carried_name")
-    return await asyncio.to_thread(_unpacked, name, type_of("", name, formats), carried, limit)
-
-
-def _packed(name: str, media_type: str | None, content: bytes) -> File:
-    """A chosen file, packed for the page to carry."""
-    packed = b64encode(zlib.compress(content)).decode()
-    carried = packed if len(packed) <= _MAX_CARRIED else ""
-    return File(name, media_type, content, carried, sha256(content).hexdigest())
-
-
-def _unpacked(name: str, media_type: str | None, carried: str, limit: int) -> File:
-    """The file that a page has carried.
-
-    Raises InvalidRequest, and TooLarge before unpacking more than the limit.
-    """
-    unpacking = zlib.decompressobj()
-    try:
-        content = unpacking.decompress(b64decode(carried, validate=True), limit + 1)
-    except (ValueError, zlib.error):
-        raise InvalidRequest(text("problem.form")) from None
-    if len(content) > limit:
-        raise TooLarge
-    return File(name, media_type, content, carried, sha256(content).hexdigest())

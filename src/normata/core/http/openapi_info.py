@@ -106,6 +106,8 @@ TAGS = [
     },
     {"name": "Risks", "description": "The risk matrix, and the acceptance of risks by their owners."},
     {"name": "Audits", "description": "The scope of an audit, its checklist, and findings that are made from it."},
+    {"name": "Incidents", "description": "What happened in an incident, and what was done about it."},
+    {"name": "Entitlement reviews", "description": "Who may do what in which system, and whether it stays so."},
     {"name": "Findings", "description": "The verification of what audits have found."},
     {
         "name": "Versions of statements",

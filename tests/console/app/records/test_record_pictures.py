@@ -1,8 +1,8 @@
-"""The pictures of records: the course of an incident, and the risk of a vendor."""
+"""The pictures of records: the times of an incident, and the risk of a vendor."""
 
 from __future__ import annotations
 
-import re
+from typing import Any
 
 import pytest
 
@@ -18,12 +18,12 @@ _BREACH = {
 }
 
 
-def test_an_incident_has_its_course_with_the_same_as_a_table(shared: People) -> None:
+def test_an_incident_has_its_times_and_its_timeline(shared: People) -> None:
     incident = made(shared, Incident, **_BREACH, authorityNotifiedAt="2026-10-15T13:30:00Z")
     page = shared["viewer"].get(page_of(Incident, incident))
-    course = page.text.partition('id="picture"')[2]
-    assert re.findall(r'<text class="\w*"[^>]*>(\w+)</text>', course) == ["Occurred", "Detected", "Authority"]
-    assert "Detected 14 Oct 2026, 07:20 22 hours 15 minutes" in text_of(page)
+    assert "Undetected 22 hours 15 minutes" in page.text
+    lines = text_of(page).partition("What happened next?")[2]
+    assert lines.index("The authority was notified") < lines.index("It was detected") < lines.index("It occurred")
     assert "The authority was notified 1 day 17 hours before the deadline." in text_of(page)
 
 
@@ -72,3 +72,27 @@ def test_an_incident_says_what_is_missing_to_close_it(shared: People) -> None:
     assert "Authority notified , done" not in page
     closed = made(shared, Incident, status="CLOSED")
     assert "To close it" not in text_of(shared["viewer"].get(page_of(Incident, closed)))
+
+
+def test_an_incident_goes_on_with_one_main_button(shared: People) -> None:
+    editor = shared["editor"]
+    incident = made(shared, Incident, **_BREACH, isPersonalDataBreach=True)
+    page, act = page_of(Incident, incident), page_of(Incident, incident).replace("records/", "") + "steps/"
+    assert "Mark as contained" in text_of(editor.get(page))
+    assert editor.post(act, step="contain").status_code == 303
+    assert "Record the notification" in text_of(editor.get(page))
+    wrong = editor.post(act, step="notify", authorityNotifiedAt="yesterday", zone="UTC")
+    assert wrong.status_code == 400
+    at: Any = {"authorityNotifiedAt": "2026-10-15T15:30", "notificationNotes": "By the form.", "zone": "Europe/Berlin"}
+    assert editor.post(act, step="notify", **at).status_code == 303
+    notified = text_of(editor.get(page))
+    assert "The root cause is missing" in notified
+    assert "15 Oct 2026, 13:30" in notified
+    assert editor.post(act, step="resolve", resolvedAt="2026-10-16T10:00", rootCause="", zone="UTC").status_code == 303
+    assert "Still missing: the root cause." in text_of(editor.get(page))
+    assert editor.post(act, step="close", closedAt="2026-10-17T10:00", lessonsLearned="Ask.").status_code == 303
+    closed = editor.get(page)
+    assert "Close…" not in text_of(closed)
+    assert "wrote down the lessons learned" in text_of(closed)
+    assert shared["viewer"].post(act, step="close").status_code == 403
+    assert editor.post(act, step="open").status_code == 400

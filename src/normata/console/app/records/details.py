@@ -15,6 +15,7 @@ from normata.console.app.event_lines import UNSHOWN
 from normata.console.app.links import happenings_of, links_of, links_query, named_in
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.approval import approval_of
+from normata.console.app.records.incident_view import incident_view
 from normata.console.app.records.kinds import (
     Kind,
     KindNames,
@@ -28,12 +29,11 @@ from normata.console.app.records.kinds import (
 )
 from normata.console.app.records.layout import by_sort, is_seldom
 from normata.console.app.records.linked_owners import ownership_of
-from normata.console.app.records.notice import notice_of
 from normata.console.app.records.panel import marks_of_state
 from normata.console.app.records.record_pictures import picture_of
 from normata.console.app.records.recurrence import repeats_of
 from normata.console.app.records.references import names_of
-from normata.console.app.records.risk_details import review_progress, risk_details
+from normata.console.app.records.risk_details import entitlement_progress, review_progress, risk_details
 from normata.console.app.records.undo import UndoQueries, joined
 from normata.console.app.records.vendor_details import answers_for
 from normata.console.differences import Piece, difference, difference_as_read
@@ -119,7 +119,7 @@ async def show_one(
         whose=next((field for field in filled if field.is_responsible), None),
         ownership=await ownership_of(page_request, kind, record, links, to_choose=True),
         picture=picture_of(kind, record),
-        notice=notice_of(record, now()) if kind is Incident else None,
+        incident=await incident_view(page_request, record) if kind is Incident else None,
         has_texts=any(field.sort in _LONG for field in fields),
         due=next((field for field in filled if field.is_open(record)), None),
         facts=_facts(filled),
@@ -153,6 +153,7 @@ async def show_one(
         repeats=await repeats_of(page_request, kind, record),
         review=await review_progress(page_request, kind, record_id),
         answered=await answers_for(page_request, kind, record),
+        entitlements=await entitlement_progress(page_request, kind, record_id),
         can_accept=kind is Risk and await _can_accept(page_request, record),
         can_finalize=kind is Record and page_request.may("editor") and _is_to_finalize(record),
         can_verify=kind is Finding and page_request.may("editor") and _is_to_verify(record),

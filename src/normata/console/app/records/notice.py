@@ -1,8 +1,8 @@
-"""The page of an incident: the time to notify the authority of a breach, and what is missing to close the incident."""
+"""The time to notify the authority of a breach, as a picture and in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -25,25 +25,6 @@ class Clock(NamedTuple):
     tone: str
 
 
-class Step(NamedTuple):
-    """Something to be done before an incident is closed, by the key of its text."""
-
-    key: str
-    is_done: bool
-
-
-class Notice(NamedTuple):
-    """What the page of an incident has besides those of others. The clock is null without a deadline."""
-
-    clock: Clock | None
-    steps: list[Step]
-
-
-def notice_of(incident: Mapping[str, Any], at: str) -> Notice:
-    """What the page of an incident shows at the time ``at``."""
-    return Notice(_clock(incident, at), list(_steps(incident)))
-
-
 def time_between(before: str, after: str) -> str:
     """The time between two moments, in its two largest units."""
     minutes = int((_time(after) - _time(before)).total_seconds() // 60)
@@ -52,7 +33,8 @@ def time_between(before: str, after: str) -> str:
     return " ".join(shown) or counted("time.minutes", 0)
 
 
-def _clock(incident: Mapping[str, Any], at: str) -> Clock | None:
+def clock_of(incident: Mapping[str, Any], at: str) -> Clock | None:
+    """The time of an incident as it is ``at`` a moment; null without a deadline."""
     deadline, notified = incident["notificationDeadline"], incident["authorityNotifiedAt"]
     began = incident["detectedAt"] or incident["createdAt"]
     if not deadline:
@@ -71,13 +53,6 @@ def _clock(incident: Mapping[str, Any], at: str) -> Clock | None:
     about = f"{text('incident.clock.about', began=ends[0], deadline=ends[1])} {note}"
     drawn = pictures.clock(name=name, about=about, share=share, tone=tone, label=label, ends=ends)
     return Clock(drawn, note, text(f"incident.badge.{key}"), tone)
-
-
-def _steps(incident: Mapping[str, Any]) -> Iterator[Step]:
-    if incident["isPersonalDataBreach"] or incident["notificationDeadline"]:
-        yield Step("authorityNotifiedAt", bool(incident["authorityNotifiedAt"]))
-    for name in ("rootCause", "lessonsLearned", "resolvedAt"):
-        yield Step(name, bool(incident[name]))
 
 
 def _time(moment: str) -> datetime:

@@ -9,7 +9,7 @@ from normata.console.app.api_calls import ApiQuery
 from normata.console.app.organization_request import OrganizationRequest
 from normata.records.assurance import Risk
 from normata.records.base import Restorable
-from normata.records.kinds import RiskReview
+from normata.records.kinds import EntitlementReview, RiskReview
 
 _FEW = "5"
 
@@ -47,6 +47,16 @@ async def review_progress(page_request: OrganizationRequest, kind: type[Restorab
         ApiQuery("listRiskReviewItems", {"limit": _FEW, "isOpen": "true"}, row_id),
     )
     return Progress(every["total"], every["total"] - left["total"])
+
+
+async def entitlement_progress(
+    page_request: OrganizationRequest, kind: type[Restorable], row_id: str
+) -> Mapping[str, Any] | None:
+    """What the page of an entitlement review shows; null for other records."""
+    if kind is not EntitlementReview:
+        return None
+    found: Mapping[str, Any] = await page_request.ask_one(ApiQuery("getEntitlementReviewProgress", id=row_id))
+    return found
 
 
 async def resting_on_gaps(
