@@ -246,3 +246,17 @@ def test_of_two_who_finish_at_once_one_does(service: Served) -> None:
     assert sorted(one.status_code for one in answers) == [200, 409]
     assert len(stored.rows(service.database, Task, entitlement_review_id=review)) == len(PEOPLE)
     assert len(stored.rows(service.database, EntitlementReviewItem, entitlement_review_id=review)) == len(PEOPLE)
+
+
+def test_a_recurring_review_is_followed_by_the_next_one(service: Served) -> None:
+    """It has no items yet: who has which entitlements is another thing then."""
+    editor, review = service.bearer("editor"), _review(service, deadline="2026-01-31")
+    path = f"/entitlement-reviews/{review}/recurrence/"
+    assert service.client.put(path, json={"frequency": "QUARTERLY"}, headers=editor).status_code == 200
+    [item] = _add(service, review, _row("Ana"))
+    assert _decide(service, review, (item, "KEEP")).status_code == 200
+    assert _post(service, review, "finish").status_code == 200
+    following = read(service, path)["nextId"]
+    assert following not in (None, review)
+    assert _items(service, following) == []
+    assert _post(service, following, "items", _row("Ana")).status_code == 200
