@@ -51,12 +51,8 @@ _VERSIONS = (
     .where(_TABLE.c.state.not_in(_WITHOUT_HASH))
     .order_by(_TABLE.c.organization_id, _TABLE.c.policy_id, _TABLE.c.number)
 )
-_OF_POLICIES = select(_TABLE.c.organization_id, _TABLE.c.policy_id).distinct().subquery()
-_EVENTS = (
-    select(_EVENT.c.entity_id, _EVENT.c.body)
-    .join(
-        _OF_POLICIES,
-        (_OF_POLICIES.c.organization_id == _EVENT.c.organization_id) & (_OF_POLICIES.c.policy_id == _EVENT.c.entity_id),
-    )
-    .where(_EVENT.c.entity_type == Policy.__name__, _EVENT.c.action.in_(("approve", "publish", "retire")))
+_EVENTS = select(_EVENT.c.entity_id, _EVENT.c.body).where(
+    _EVENT.c.organization_id.in_(select(_TABLE.c.organization_id)),
+    _EVENT.c.entity_type == Policy.__name__,
+    _EVENT.c.action.in_(("approve", "publish", "retire")),
 )

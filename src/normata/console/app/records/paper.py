@@ -14,9 +14,11 @@ from normata.console.app.organization_request import OrganizationRequest
 from normata.console.differences import Did, Piece, difference_in_full
 from normata.console.filters import as_json
 from normata.console.markdown import markdown
+from normata.core.documents.markdown_source import LONGEST
 from normata.policies.paragraphs import paragraphs
 
 DRAFT = "draft"  # in the address, in place of a number
+_MOST_COMPARED = 10_000_000  # pairs of characters of paragraphs whose words are compared; the rest counts as replaced
 
 
 class Passage(NamedTuple):
@@ -72,7 +74,8 @@ async def paper_of(
     if is_next if is_draft else version is not None:
         named = {} if is_draft else {"version": str(version["number"])} if version else {}
         found = await page_request.ask_one(ApiQuery("getPolicyChanges", named, policy["id"]))
-        since = found["since"] if found["changes"] is not None and isinstance(content, str) else None
+        is_short = isinstance(content, str) and len(content) <= LONGEST
+        since = found["since"] if found["changes"] is not None and is_short else None
     shows_changes = since is not None and show != "text" and (show == "changes" or (is_to_approve and not wanted))
     if shows_changes:
         passages = await asyncio.to_thread(lambda: list(_changed(content, found["changes"])))
@@ -101,6 +104,7 @@ def _changed(content: str, changes: Sequence[Mapping[str, Any]]) -> Iterator[Pas
     """The text of a version with what was added and removed in it. A paragraph that was reworded is one passage."""
     text = paragraphs(content)
     old = new = at = 0  # paragraphs before and after that were passed, and changes
+    left = _MOST_COMPARED
     while at < len(changes):
         same = changes[at]["paragraph"] - 1 - (old if changes[at]["change"] == "REMOVED" else new)
         if same:
@@ -109,7 +113,11 @@ def _changed(content: str, changes: Sequence[Mapping[str, Any]]) -> Iterator[Pas
         dropped = _run(changes[at:], "REMOVED", old)
         added = _run(changes[at + len(dropped) :], "ADDED", new)
         for before, after in zip(dropped, added, strict=False):
-            yield Passage(None, difference_in_full(before, after))
+            left -= len(before) * len(after)
+            if left >= 0:
+                yield Passage(None, difference_in_full(before, after))
+            else:
+                yield from (Passage(markdown(before), (), "drop"), Passage(markdown(after), (), "add"))
         yield from (Passage(markdown(one), (), "drop") for one in dropped[len(added) :])
         yield from (Passage(markdown(one), (), "add") for one in added[len(dropped) :])
         old, new, at = old + len(dropped), new + len(added), at + len(dropped) + len(added)
