@@ -31,6 +31,7 @@ OTHERS = (
     f"{PLACE}records/risks/risk-single-maker-of-lidar-modules/",
     f"{PLACE}records/incidents/incident-phished-purchasing-account/",
     f"{PLACE}records/vendors/vendor-nimbusgrid/",
+    f"{PLACE}records/vendor-assessments/vendor-assessment-brightdesk-2026/",
 )
 # The demo has adopted all frameworks, so none is there to be adopted. Few records have the others.
 _UNLINKED = {

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -72,6 +73,22 @@ def test_no_page_keeps_anybody_out(route: str, pages: Pages, addresses: Addresse
         page.evaluate(_WITHOUT_REPEATS)
         found[size] += _violations(page)
     assert {size: told for size, told in found.items() if told} == {}
+
+
+def test_the_pages_of_a_vendor_keep_nobody_out(pages: Pages) -> None:
+    """Who comes by a link has no account, and no other page."""
+    wide = pages["wide"]
+    wide.goto(f"{PLACE}records/vendor-assessments/vendor-assessment-lumenaxis-2026/")
+    wide.get_by_role("button", name="Link for the vendor…").click()
+    wide.locator("#linking").get_by_role("button", name="Link for the vendor").click()
+    link = urlsplit(wide.locator("code.secret").inner_text())
+    found = {}
+    for size, page in pages.items():
+        page.goto(f"{link.path}?{link.query}")
+        for address in ("/vendor/?part=3", "/vendor/finish/", "/vendor/open/"):
+            page.goto(address)
+            found[f"{size} {address}"] = [*_wider(page), *_violations(page)]
+    assert {place: told for place, told in found.items() if told} == {}
 
 
 def test_no_component_keeps_anybody_out(chromium: Browser, tmp_path: Path) -> None:

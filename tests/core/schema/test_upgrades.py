@@ -29,6 +29,7 @@ from normata.files.model import File
 from normata.frameworks.evidence_model import ControlEvidence
 from normata.frameworks.model import ControlCoverage, EffectiveCoverage
 from normata.history.model import HISTORY_TABLES, HistoryStart
+from normata.identity.model import CalendarAddress
 from normata.links.model import Link
 from normata.notifications.model import Notification
 from normata.operations import OPERATIONS, SECURITY
@@ -40,6 +41,7 @@ from normata.recurrences.model import Recurrence
 from normata.risks.review_model import RiskReviewOutcome
 from normata.soa_versions.model import SoaVersion
 from normata.tables import Table
+from normata.vendors.link_model import VendorLink
 from normata.vendors.model import Questionnaire, VendorAnswer
 from normata.views.model import SavedView
 from tests import stored, world
@@ -103,7 +105,7 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
         *(str(one.__tablename__) for one in (Comment, SoaVersion, Acknowledgement, ChecklistRow)),
         str(File.__tablename__),
         *(str(one.__tablename__) for one in (RiskReviewOutcome, Recurrence, EntitlementReviewItem)),
-        *(str(one.__tablename__) for one in (Questionnaire, VendorAnswer)),
+        *(str(one.__tablename__) for one in (Questionnaire, VendorAnswer, VendorLink, CalendarAddress)),
     ]
     newer = [name for name in tables if name not in there]
     if {Evidence.__tablename__, Link.__tablename__}.intersection(newer):  # which it follows from
