@@ -229,3 +229,16 @@ def test_it_is_imported_only_where_it_is_asked_for(asked: bool, database_url: st
     parts = ("opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter", "normata.core.http.tracing")
     found = {part for part in parts for module in done.stdout.split() if module.startswith(part)}
     assert found == (set(parts) if asked else set())
+
+
+def test_no_span_has_the_secret_of_a_calendar(traced: Served) -> None:
+    made = traced.client.post("/me/calendar/", headers=traced.bearer("viewer")).json()["url"]
+    path = made.removeprefix("http://localhost:8000")
+    secret = path.removeprefix("/calendar/").removesuffix(".ics")
+    spans = recorded(traced)
+    for sent, status in ((path, 200), (path.replace("/c", "/%63"), 200), (f"{path}x", 404), (f"{path}/more/", 404)):
+        assert traced.client.get(sent).status_code == status
+    requests = by_kind(spans(), SpanKind.SERVER)
+    assert [attributes(one)["url.path"] for one in requests] == ["/calendar/-/"] * 4
+    assert requests[0].name == "GET /calendar/{name}"
+    assert secret not in "".join(one.to_json() for one in spans())
