@@ -7,13 +7,23 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
+from normata.erasure.erasing import erase
+from normata.erasure.person import ErasureRequest
+from normata.events.keys import Signer
 from normata.events.model import AuditEvent
+from normata.events.sealing import seal_all_now
+from normata.notifications.model import Notification
 from normata.records.assurance import VendorAssessment
 from normata.records.kinds import Vendor
+from normata.settings import Settings
 from normata.vendors.link_model import VendorLink
 from normata.vendors.model import VendorAnswer
 from tests import stored
 from tests.console.browser import Browser, text_of
+from tests.databases import change as alter
+from tests.files.rows import contents
+from tests.identity.smtp_server import mail_server
+from tests.records.living import change
 from tests.served import Served, refused, served
 from tests.vendors.test_assessments import begin, read, step
 from tests.world import ALPHA, BETA, record_id
@@ -45,7 +55,7 @@ def opened(service: Served, assessment: str) -> Browser:
 
 
 def test_a_vendor_answers_part_by_part_and_submits(service: Served) -> None:
-    assessment = begin(service)
+    assessment = begin(service, ownerId="member-viewer")
     path = path_of(make_link(service, assessment, days=7))
     browser = Browser(service)
     for _ in range(2):  # a scanner of mail opens it, too
@@ -78,6 +88,8 @@ def test_a_vendor_answers_part_by_part_and_submits(service: Served) -> None:
     assert (row["status"], row["score"], row["submitted_by_id"]) == ("SUBMITTED", 100, None)
     [event] = stored.rows(service.database, AuditEvent, entity_id=assessment, action="submit")
     assert event["user_id"] is None
+    [note] = stored.rows(service.database, Notification, type="record.submitted")
+    assert (note["user_id"], note["payload"]["params"]["submittedBy"]) == ("user-viewer", "The vendor")
 
 
 def test_only_the_hash_of_its_secret_is_stored(service: Served) -> None:
@@ -151,6 +163,36 @@ def test_who_may_make_one(service: Served) -> None:
     refused(make_link(service, assessment, days=91), 400, "validation")
     assert step(service, assessment, "send").status_code == 200
     assert make_link(service, assessment).json()["mail"] == "off"
+
+
+def test_it_is_mailed_to_the_contact_of_the_vendor(database_url: str) -> None:
+    with (
+        mail_server() as inbox,
+        served(database_url, smtp_url=inbox.url, public_url="https://n.example.org") as service,
+    ):
+        assessment = begin(service)
+        assert make_link(service, assessment, mails=True).json()["mail"] == "off"  # it has no address
+        found = change(service, Vendor, VENDOR, service.bearer("editor"), contactEmail="Kim@vendor.example")
+        assert found.status_code == 200
+        assert make_link(service, assessment).json()["mail"] == "off"
+        assert inbox.messages == []
+        made = make_link(service, assessment, mails=True).json()
+        assert (made["mail"], inbox.recipients) == ("sent", ["Kim@vendor.example"])
+        assert made["link"].startswith("https://n.example.org/vendor/open/?secret=")
+        assert made["link"] in inbox.messages[0].get_content()
+        inbox.refuses = True
+        assert make_link(service, assessment, mails=True).json()["mail"] == "failed"
+
+
+def test_answers_and_remarks_are_erased_with_a_person(service: Served) -> None:
+    assessment = begin(service)
+    browser = opened(service, assessment)
+    assert save(browser, 1, **{"remark.gov-responsible": "It is Viewer, viewer@alpha.example."}).status_code == 303
+    seal_all_now(service.database)
+    request = ErasureRequest("viewer@alpha.example")
+    key = Signer(Settings().event_key_file)
+    alter(service.database, lambda unit: erase(unit, request, key, contents()))
+    assert "viewer@alpha.example" not in repr(stored.rows(service.database, VendorAnswer))
 
 
 def test_requests_with_a_link_are_limited(database_url: str) -> None:
