@@ -38,6 +38,10 @@ _UNLINKED = {
     "frameworks/{id}/adoption/": f"{PLACE}frameworks/iso-27001-2022/adoption/",
     "comments/{id}/": f"{PLACE}comments/comment-lidar-maker/",
     **{
+        f"entitlement-reviews/{{id}}/{page}": f"{PLACE}entitlement-reviews/entitlement-review-build-system-first/{page}"
+        for page in ("", "upload/")
+    },
+    **{
         f"policies/{{id}}/{page}/": f"{PLACE}policies/policy-cryptography/{page}/"
         for page in ("draft", "versions", "acknowledgements")
     },
