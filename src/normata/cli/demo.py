@@ -63,6 +63,7 @@ from normata.records.assurance import VendorAssessment
 from normata.records.base import Restorable
 from normata.records.finalizing import finalize
 from normata.records.restore import restore
+from normata.recurrences.commands import set_frequency
 from normata.recurrences.following import MakeNext
 from normata.risks.acceptance import accept
 from normata.risks.review_model import CONFIRMED
@@ -229,6 +230,8 @@ def _do(unit: UnitOfWork, step: history.Step, store: FileStore) -> None:
         verify(unit, step.record_id, values.get("note"), require_current=lambda _row: None)
     elif step.action == "review":
         record_outcome(unit, step.record_id, OutcomeInput.model_validate(step.values))
+    elif step.action == "repeat":
+        set_frequency(unit, kind, step.record_id, values["frequency"])
     elif step.action == "finish":
         _finish(unit, step.record_id)
     elif step.action == "finalize":

@@ -23,7 +23,7 @@ from normata.demo.vendors import doings as vendor_doings
 Values = Mapping[str, Any]
 Action = Literal[
     "create", "change", "draft", "send", "answer", "submit", "approve", "publish", "acknowledge", "retire",
-    "accept", "verify", "review", "finish", "finalize", "archive", "restore",
+    "accept", "verify", "repeat", "review", "finish", "finalize", "archive", "restore",
 ]  # fmt: skip
 
 OFFICER = "user-ines"  # looks after what nobody is responsible for
@@ -147,6 +147,8 @@ def _life(kind: str, record: Values, created: Mapping[str, str]) -> Iterator[Ste
     for outcome in _story()["outcomes"].get(record_id, ()):
         values = {name: outcome[name] for name in ("riskId", "outcome", "note")}
         yield Step(parse_timestamp(outcome["at"]), "review", kind, record_id, outcome["by"], values)
+    if frequency := _story()["repeats"].get(record_id):
+        yield Step(day_after(record["createdAt"], 1), "repeat", kind, record_id, worker, {"frequency": frequency})
     if kind == "risk-reviews" and "finishedAt" in record:
         yield Step(record["finishedAt"], "finish", kind, record_id, worker)
     if record.get("finalizedAt"):
