@@ -115,13 +115,17 @@ def test_a_task_is_done_beside_the_list_and_the_next_one_opens(open_page: Open, 
     page.goto(f"{RECORDS}tasks/?sortColumn=title")
     page.get_by_role("link", name="Look at Compare firmware").click()
     panel = page.get_by_role("complementary")
-    expect(panel).to_contain_text("1 of 12")
+    where = re.compile(r"(\d+) of (\d+)")
+    expect(panel).to_contain_text(where)
+    found = where.search(panel.inner_text())
+    assert found is not None
+    number, total = map(int, found.groups())
     panel.get_by_label("Status", exact=True).select_option("Done")
     panel.get_by_label("Deadline").fill("2026-12-24")
     panel.get_by_role("button", name="Save and next").click()
 
     expect(page.get_by_role("status")).to_contain_text("Saved.")
-    expect(panel).to_contain_text("2 of 12")
+    expect(panel).to_contain_text(f"{number + 1} of {total}")
     row = page.get_by_role("row").filter(has_text="Compare firmware")
     expect(row.locator(".badge").first).to_contain_text("Done")
     panel.get_by_role("link", name="Close").click()
@@ -130,7 +134,8 @@ def test_a_task_is_done_beside_the_list_and_the_next_one_opens(open_page: Open, 
 
 @pytest.mark.parametrize("with_script", [True, False])
 def test_tasks_are_assigned_done_and_archived_where_they_are_listed(open_page: Open, with_script: bool) -> None:
-    page = open_page(java_script_enabled=with_script, path=f"{RECORDS}tasks/?sortColumn=title")
+    path = f"{RECORDS}tasks/?sortColumn=title&status=IN_PROGRESS"
+    page = open_page(java_script_enabled=with_script, path=path)
     rows = page.locator("tbody tr")
     boxes = rows.get_by_role("checkbox")
     if with_script:

@@ -24,7 +24,7 @@ from normata.errors import Forbidden, NotFound
 from normata.events.sealing import SEALING_WRITES
 from normata.frameworks.model import Framework
 from normata.identity.invitations.invitations import ACCEPTING_WRITES
-from normata.identity.model import AccessToken
+from normata.identity.model import AccessToken, CalendarAddress
 from normata.identity.sign_in_model import Session
 from normata.notifications.outbox import MAILING_WRITES
 from normata.operations import OPERATIONS, SECURITY
@@ -269,7 +269,8 @@ def test_every_list_that_a_table_is_shown_in_is_kept() -> None:
 def test_the_service_may_write_what_operations_and_subscribers_declare_and_no_more() -> None:
     declared = {write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes}
     declared |= {write for subscriber in SUBSCRIBERS for write in subscriber.writes}
-    beside = {update_of(AccessToken, "last_used_at"), update_of(Session, "last_used_at"), *SEALING_WRITES}
+    beside = {update_of(table, "last_used_at") for table in (AccessToken, CalendarAddress, Session)}
+    beside |= {*SEALING_WRITES}
     beside |= {*KEY_WRITES, *SIGN_IN_WRITES, *ACCEPTING_WRITES, *JOB_WRITES, *MAILING_WRITES, *FORGETTING_WRITES}
     beside |= {write for one in job_types() for write in one.writes}
     assert set(SECURITY.writes) == declared | beside, "beside the requests, by whatever comes with a key, and by pages"
