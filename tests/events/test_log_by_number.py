@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from httpx2 import Response
+from starlette.types import Message
 
 from normata.core.changes.unit_of_work import Change
 from normata.events import log as log_by_number
@@ -163,6 +165,30 @@ def test_the_log_has_only_grown(service: Served) -> None:
 )
 def test_what_there_is_not_is_refused(path: str, query: dict[str, Any], status: int, service: Served) -> None:
     assert ask(service, path, **query).status_code == status
+
+
+def test_nothing_is_read_for_a_client_that_has_gone(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_by_number, "_IN_A_PART", 1)
+    sent, taken = list[Message](), asyncio.Event()
+    headers = [(name.lower().encode(), value.encode()) for name, value in service.bearer("admin").items()]
+    query = f"organizationId={ALPHA}&format=ndjson".encode()
+    scope = {"type": "http", "method": "GET", "path": LOG, "query_string": query, "http_version": "1.1"}
+    connection = scope | {"headers": [(b"host", b"a"), *headers], "client": ("192.0.2.1", 1), "scheme": "http"}
+
+    async def receive() -> Message:
+        await taken.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        if len(sent) == 3:
+            taken.set()
+        await asyncio.sleep(0)
+
+    assert service.client.portal is not None
+    service.client.portal.call(service.app, connection, receive, send)
+    parts = [message for message in sent if message.get("body")]
+    assert 0 < len(parts) < len(lines(service))
 
 
 def test_only_those_who_may_read_all_events_follow_them(service: Served) -> None:

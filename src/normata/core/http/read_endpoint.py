@@ -7,6 +7,7 @@ revision.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime
 from email.utils import format_datetime
@@ -29,7 +30,7 @@ from normata.core.http.formats import FormatQuery
 from normata.core.http.operation import Lines, ReadOperation
 from normata.core.http.page_cache import Page, place_of
 from normata.core.http.problems import FieldFault, InvalidRequest
-from normata.core.http.reads import Form, Reading
+from normata.core.http.reads import Form, Reading, until_gone
 from normata.core.http.request import Request
 from normata.core.http.services import Services
 from normata.core.schema.paging import OrganizationQuery, OwnPageQuery, PastQuery, Query
@@ -92,7 +93,8 @@ class ReadEndpoint:
                 request = self._request(scope, caller, parsed.query, organization_id)
                 chosen = operation.formats.choose(request.query, context.headers.get(b"accept", b""))
                 if operation.lines is not None and chosen == "ndjson":
-                    await self._send_lines(operation.lines, request, scope, send)
+                    async with until_gone(receive) as gone:
+                        await self._send_lines(operation.lines, request, scope, send, gone)
                     return
                 content: Content = await self._read("content", replace(request, format=chosen), receive)
                 await content.send(context.headers, send, *_memento(parsed.query))
@@ -172,14 +174,16 @@ class ReadEndpoint:
         page: Page = await self._read("page", request, receive)
         return page
 
-    async def _send_lines(self, lines: Lines, request: Request, scope: Scope, send: Send) -> None:
-        """Send lines while they are read: each part once the client has taken the one before.
+    async def _send_lines(
+        self, lines: Lines, request: Request, scope: Scope, send: Send, gone: asyncio.Task[None]
+    ) -> None:
+        """Send lines while they are read: each part once the client has taken the one before, unless it has ``gone``.
 
         What goes wrong before the first one is still an error of its own.
         """
         begun, place = False, None
         tenant = TenantScope(readable=(request.organization_id,))
-        while not begun or (place is not None and scope["method"] != "HEAD"):
+        while not begun or (place is not None and scope["method"] != "HEAD" and not gone.done()):
             part, place = await self._services.database.read(partial(_after, lines, request, place), tenant)
             if not begun:
                 await send({"type": "http.response.start", "status": 200, "headers": _OF_LINES})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -226,20 +226,31 @@ def _organization_of(reading: Reading) -> str:
 
 async def _while_connected(call: Coroutine[Any, Any, Any], receive: Receive) -> Any:
     """The result of ``call``, which is cancelled when the client has gone. Raises ClientGone."""
+    called = asyncio.create_task(call)
+    async with until_gone(receive) as gone:
+        try:
+            await asyncio.wait((called, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not called.done():
+                raise ClientGone
+            return called.result()
+        finally:
+            called.cancel()
+            await asyncio.wait((called,))
+
+
+@asynccontextmanager
+async def until_gone(receive: Receive) -> AsyncIterator[asyncio.Task[None]]:
+    """A task that is done once the client has closed the connection, and that ends with the block."""
 
     async def disconnected() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    called, gone = tasks = asyncio.create_task(call), asyncio.create_task(disconnected())
+    gone = asyncio.create_task(disconnected())
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        if not called.done():
-            raise ClientGone
-        return called.result()
+        yield gone
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
+        gone.cancel()
+        await asyncio.wait((gone,))
         if not gone.cancelled():
             gone.exception()  # or asyncio would log it
