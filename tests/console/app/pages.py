@@ -26,6 +26,7 @@ _IDS = {
     "vendor-assessments/": "vendor-assessments-answered-org-alpha",
     "incidents/": "incidents-live-org-alpha",
     "entitlement-reviews/": "entitlement-reviews-live-org-alpha",
+    "audits/": "audits-live-org-alpha",
     "risk-reviews/": "risk-reviews-live-org-alpha",
     "settings/members/": "member-editor",
     "settings/service-accounts/": "robot-org-alpha",
@@ -36,7 +37,7 @@ _IDS = {
     "files/": "file-of-org-alpha",
 }
 # The format in which a file is asked for, where it is no report.
-_FORMATS = {"events/checkpoint/file/": "text", "policies/{id}/file/": "pdf"}
+_FORMATS = {"events/checkpoint/file/": "text", "audits/{id}/report/file/": "xlsx", "policies/{id}/file/": "pdf"}
 _KIND = "tasks"  # wherever a page is about a kind of records
 
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from normata.console.app import (
     assessing,
+    audits,
     comments,
     conflicts,
     control_additions,
@@ -137,6 +138,8 @@ PAGES: tuple[Page, ...] = (
         role="editor",
     ),
     Page("incidents/{id}/steps/", post=incidents.take_step, role="editor"),
+    Page("audits/{id}/", get=audits.show, post=audits.change),
+    Page("audits/{id}/report/file/", get=audits.report_file),
     Page("risk-reviews/{id}/", get=risk_reviews.show, post=risk_reviews.change),
     Page("records/", get=lists.show_kinds),
     Page("records/{kind}/", get=lists.show_list),

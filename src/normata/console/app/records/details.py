@@ -16,6 +16,7 @@ from normata.console.app.links import happenings_of, links_of, links_query, name
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.approval import approval_of
 from normata.console.app.records.incident_view import incident_view
+from normata.console.app.records.audit_details import audit_progress
 from normata.console.app.records.kinds import (
     Kind,
     KindNames,
@@ -154,6 +155,7 @@ async def show_one(
         review=await review_progress(page_request, kind, record_id),
         answered=await answers_for(page_request, kind, record),
         entitlements=await entitlement_progress(page_request, kind, record_id),
+        checklist=await audit_progress(page_request, kind, record_id),
         can_accept=kind is Risk and await _can_accept(page_request, record),
         can_finalize=kind is Record and page_request.may("editor") and _is_to_finalize(record),
         can_verify=kind is Finding and page_request.may("editor") and _is_to_verify(record),
