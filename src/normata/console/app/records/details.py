@@ -15,8 +15,8 @@ from normata.console.app.event_lines import UNSHOWN
 from normata.console.app.links import happenings_of, links_of, links_query, named_in
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.approval import approval_of
-from normata.console.app.records.incident_view import incident_view
 from normata.console.app.records.audit_details import audit_progress
+from normata.console.app.records.incident_view import incident_view
 from normata.console.app.records.kinds import (
     Kind,
     KindNames,
