@@ -110,35 +110,49 @@ def demo(host: HostOption = None, port: PortOption = None, database: DatabaseOpt
 
     If the database already has the demo, its data does not change, but you get a new link and a new token.
     """
+    from functools import partial
+
     from normata.cli import demo as content
-    from normata.core.http.server import base_url, require_free_address, run
+    from normata.core.http.server import require_free_address, run
     from normata.core.http.telemetry import require_possible
-    from normata.events.keys import Signer
-    from normata.events.marks import Marks
     from normata.files.opening import open_store
     from normata.identity.openid.configuration import single_sign_on
 
     settings = settings_with(host=host, port=port, workers=1, database_url=database)
     require_possible(settings)
     single_sign_on(settings)
-    store = open_store(settings)
+    open_store(settings)
     require_free_address(settings.host, settings.port)
     with opened(settings.database_url, create=True, migrate=True) as demonstrated:
+        if not demonstrated.read_now(content.is_loaded) and demonstrated.read_now(content.holds_others):
+            fail("the database has an organization that is not the demo's; use another database with --database")
+    # By the worker, which has forked by then: the PDFs of the demo start threads of Typst, for which whatever is forked
+    # after that would wait in vain.
+    run(settings, prepare=partial(_prepare_demo, settings), announce=_invite)
+
+
+def _prepare_demo(settings: Settings) -> list[str]:
+    """Fill the database unless it has the demo, and return the lines to print."""
+    from normata.cli import demo as content
+    from normata.core.http.server import base_url
+    from normata.events.keys import Signer
+    from normata.events.marks import Marks
+    from normata.files.opening import open_store
+
+    with opened(settings.database_url, create=False) as demonstrated:
         if not demonstrated.read_now(content.is_loaded):
-            if demonstrated.read_now(content.holds_others):
-                fail("the database has an organization that is not the demo's; use another database with --database")
             with progress() as report_progress:
-                content.fill(demonstrated, report_progress, store)
+                content.fill(demonstrated, report_progress, open_store(settings))
             Marks(Signer(settings.event_key_file)).clear()  # of a previous demo
         token = change(demonstrated, content.new_token)
         base = base_url(settings)
-        link = f"{base}{change(demonstrated, content.new_link)}"
-        invitation = demonstrated.read_now(lambda transaction: list(content.invitation(transaction, base, token)))
+        return [
+            f"Console:      {base}{change(demonstrated, content.new_link)}",
+            "              (this link signs in once, within 15 minutes; start the demo again for another)",
+            *demonstrated.read_now(lambda transaction: list(content.invitation(transaction, base, token))),
+        ]
 
-    def announce(_: object) -> None:
-        echo(f"Console:      {link}")
-        echo("              (this link signs in once, within 15 minutes; start the demo again for another)")
-        for line in invitation:
-            echo(line)
 
-    run(settings, announce=announce)
+def _invite(lines: Sequence[str]) -> None:
+    for line in lines:
+        echo(line)
