@@ -127,6 +127,15 @@ def test_a_link_ends(service: Served) -> None:
         assert service.client.delete(path, headers=service.bearer("editor")).status_code == 200
     assert third.get("/vendor/").status_code == 410
     fourth = opened(service, assessment)
+    vendor = f"/vendors/{VENDOR}"
+    assert service.client.post(f"{vendor}/archive/", headers=service.bearer("editor")).status_code == 200
+    assert (fourth.get("/vendor/").status_code, save(fourth, 1, **{"value.gov-policy": "YES"}).status_code) == (
+        410,
+        410,
+    )
+    refused(make_link(service, assessment), 409, "archived")
+    assert service.client.post(f"{vendor}/restore/", headers=service.bearer("editor")).status_code == 200
+    assert fourth.get("/vendor/").status_code == 200
     service.client.post(f"/vendor-assessments/{assessment}/archive/", headers=service.bearer("editor"))
     assert (fourth.get("/vendor/").status_code, fourth.post("/vendor/finish/").status_code) == (410, 410)
     assert stored.rows(service.database, VendorAnswer, assessment_id=assessment) == []

@@ -65,6 +65,7 @@ def make(unit: UnitOfWork, assessment_id: str, days: int) -> Made:
     assessment = found_for_change(unit, VendorAssessment, assessment_id)
     if assessment.archived_at is not None:
         raise Archived
+    vendor = _live_vendor(unit, assessment)
     if assessment.status not in (DRAFT, SENT):
         raise WrongState(assessment.status, (DRAFT, SENT))
     if assessment.status == DRAFT:
@@ -82,7 +83,6 @@ def make(unit: UnitOfWork, assessment_id: str, days: int) -> Made:
     }
     stored = unit.row(_CREATE, row | {"digest": digest_of(secret)})
     unit.publish(Change("create", VendorLink, assessment.organization_id, row["id"], row))
-    vendor = None if assessment.vendor_id is None else unit.row(find(Vendor), {"record": assessment.vendor_id})
     return Made(stored, secret, assessment.title, getattr(vendor, "contact_email", None))
 
 
@@ -97,6 +97,14 @@ def current(transaction: Transaction, organization_id: str, assessment_id: str) 
     if assessment is None or assessment.organization_id != organization_id:
         raise NotFound
     return transaction.row(_LAST, {"organization": organization_id, "assessment": assessment_id})
+
+
+def _live_vendor(unit: UnitOfWork, assessment: Any) -> Any:
+    """The row of the vendor of an assessment; null if it has none. Raises Archived."""
+    vendor = None if assessment.vendor_id is None else unit.row(find(Vendor), {"record": assessment.vendor_id})
+    if vendor is not None and vendor.archived_at is not None:
+        raise Archived("The vendor is archived.")
+    return vendor
 
 
 def _revoke(unit: UnitOfWork, assessment: Any) -> None:
@@ -137,6 +145,7 @@ def _open(unit: UnitOfWork, found: Any) -> Any:
     assessment = found_for_change(unit, VendorAssessment, found.assessment_id)
     try:
         require_open(assessment)
+        _live_vendor(unit, assessment)
     except (Archived, WrongState):
         raise LinkClosed from None
     return assessment
@@ -175,11 +184,13 @@ def _find_link(digest: str, *, source: str, number: str) -> str:
     return (
         f"SELECT {first} link.id AS link_id, link.organization_id, link.assessment_id, link.expires_at,"  # noqa: S608 - built from constants
         " link.revoked_at, organization.name AS organization_name, assessment.title, assessment.status,"
-        " assessment.deadline, assessment.archived_at, CAST(questionnaire.parts AS VARCHAR) AS parts"
+        " assessment.deadline, COALESCE(assessment.archived_at, vendor.archived_at) AS archived_at,"
+        " CAST(questionnaire.parts AS VARCHAR) AS parts"
         f" FROM {source and source + ' JOIN'} vendor_link AS link {source and f'ON link.digest = {digest}'}"
         " JOIN organization ON organization.id = link.organization_id"
         " JOIN vendor_assessment AS assessment ON assessment.id = link.assessment_id"
         " JOIN questionnaire ON questionnaire.id = assessment.questionnaire_id"
+        " LEFT JOIN vendor ON vendor.id = assessment.vendor_id"
         f" WHERE link.digest = {digest} AND organization.removed_at IS NULL"
         f" ORDER BY {first} link.id"
     )
