@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
@@ -30,7 +31,7 @@ SignIn = Callable[[Browser, str], None]
 OWN, PATH = "/me/calendar/", "/account/calendar/"
 FAR = "2027-03-28T00:00:00.000Z"  # a plain date, on the day that clocks change in Europe
 TIMED = "2026-10-30T16:00:00.500Z"
-LONG = "Überprüfung der Lieferanten, mit; Zeichen\\n und " + "vielen Wörtern " * 12
+LONG = "Überprüfung der Lieferanten, mit; Zeichen\\n und\x07\x1b[1m\r\nUID:x\x7f " + "vielen Wörtern " * 12
 
 
 def add(service: Served, task_id: str, organization: str = ALPHA, user: str = "member-editor", **values: Any) -> None:
@@ -88,14 +89,15 @@ def test_it_has_what_is_due_for_its_person(instance: Served) -> None:
     assert len(mine) == len(found)
     plain, timed = found[uid("a%20plain%2Fone")], found[uid("timed")]
     assert (plain["DTSTART"].dt, plain["DTSTART"].params["VALUE"]) == (date(2027, 3, 28), "DATE")
-    assert str(plain["SUMMARY"]) == " ".join(f"{LONG} (Task: Deadline)".split())
+    words = LONG.replace("\x07\x1b", " ").replace("\x7f", " ").split()
+    assert str(plain["SUMMARY"]) == f"{' '.join(words)} (Task: Deadline)"
     assert plain["URL"] == "http://localhost:8000/app/alpha/records/tasks/a%20plain%2Fone/"
     assert timed["DTSTART"].dt == datetime.fromisoformat("2026-10-30T16:00:00Z")
     assert timed["DTSTAMP"].dt == timed["LAST-MODIFIED"].dt
     assert "CATEGORIES" not in timed
     assert b"nobody sees this" not in answer.content
     assert all(len(line) <= 75 for line in answer.content.split(b"\r\n"))
-    assert b"\n" not in answer.content.replace(b"\r\n", b"")
+    assert not re.search(rb"[\x00-\x1f\x7f]", answer.content.replace(b"\r\n", b""))
 
 
 @on_both

@@ -7,6 +7,7 @@ see :func:`normata.core.http.routing.loggable`.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ MOST = 1_000  # dates of an organization
 _REFRESH = timedelta(hours=1)
 _HEADERS = ((b"referrer-policy", b"no-referrer"), (b"x-robots-tag", b"noindex"))
 _ENDING = ".ics"
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")  # a text of iCalendar has none (RFC 5545, section 3.1)
 
 
 class Entry(NamedTuple):
@@ -142,7 +144,7 @@ def _event(new: Callable[[], Any], entry: Entry, site: Site, *, is_named: bool) 
     at = _seconds(date.at)
     event.add("dtstart", at.date() if is_plain(date.at) else at)
     summary = text("calendar.summary", label=date.label, kind=kind_word(date.kind), what=label(date.what))
-    event.add("summary", " ".join(summary.split()))
+    event.add("summary", " ".join(_CONTROLS.sub(" ", summary).split()))
     event.add("transp", "TRANSPARENT")  # a deadline does not make its person busy
     if is_named:
         event.add("categories", [organization.organization_name])
