@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ from httpx2 import Response
 
 import normata.demo
 from normata.links.model import Link
+from normata.policies.printed import parts_of
 from normata.policies.templates import CSF, ISO_27001, PLACEHOLDERS, TEMPLATES, Template, is_of
 from normata.records.kinds import Policy
 from tests import stored
@@ -92,6 +94,16 @@ def test_a_policy_begins_with_a_template(policies: Policies) -> None:
     by_id = {one["id"]: one["identifier"] for one in _catalog(ISO_27001)["controls"]}
     assert {by_id[link["to_id"]] for link in links} == {"A.8.13", "A.8.14", "A.5.29", "A.5.33"}
     assert "by the approver of this policy" in _create(policies).json()["content"]  # and another slug
+
+
+def test_a_name_is_no_markup(policies: Policies) -> None:
+    name = r"Alpha_Beta *GmbH* & <b>Co</b> _x_ [here](https://evil.example) `\ ~~Ltd~~"
+    policies.service.sql(f"UPDATE organization SET name = '{name}' WHERE id = '{ALPHA}'")
+    content = _create(policies).json()["content"]
+    [line] = [part for part in parts_of(content) if name[:5] in repr(part)][:1]
+    assert "".join(word["text"] for word in line["words"]).startswith(f"This policy says what {name} backs up")
+    assert {*itertools.chain(*(word["as"] for word in line["words"]))} == set()
+    assert "Alpha_Beta" in content
 
 
 def test_who_may_not_create_it(policies: Policies) -> None:

@@ -13,6 +13,8 @@ ISO_27001, CSF = "ISO/IEC 27001:2022", "NIST CSF 2.0"
 # What is written in the text of a template, in double braces, and filled in when a policy is created from it.
 PLACEHOLDERS = ("organization", "approver", "date")
 
+_MARKUP = re.compile(r"[\\`*\[\]<>~]|\b_|_\b")  # what Markdown takes for more than a letter within a line
+
 _TEXTS = Path(__file__).with_name("template_texts")
 
 
@@ -36,8 +38,8 @@ class Template(NamedTuple):
         return _text(self.id)
 
     def filled(self, values: Mapping[str, str]) -> str:
-        """The text with a value for each of ``PLACEHOLDERS``."""
-        return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], self.text)
+        """The text with a value for each of ``PLACEHOLDERS``, which is not read as markup."""
+        return re.sub(r"\{\{(\w+)\}\}", lambda found: _MARKUP.sub(r"\\\g<0>", values[found[1]]), self.text)
 
 
 @cache
