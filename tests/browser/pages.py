@@ -36,7 +36,7 @@ OTHERS = (
 # The demo has adopted all frameworks, so none is there to be adopted. Few records have the others.
 _UNLINKED = {
     "frameworks/{id}/adoption/": f"{PLACE}frameworks/iso-27001-2022/adoption/",
-    "audits/{id}/": f"{PLACE}audits/audit-internal-development-2026/",
+    "audits/{id}/": f"{PLACE}audits/audit-internal-csf-profile/",
     "comments/{id}/": f"{PLACE}comments/comment-lidar-maker/",
     **{
         f"entitlement-reviews/{{id}}/{page}": f"{PLACE}entitlement-reviews/entitlement-review-build-system-first/{page}"

@@ -124,11 +124,14 @@ def check_rows(unit: UnitOfWork, audit_id: str, body: RowsChange) -> tuple[str, 
     return audit.organization_id, [one.id for one in body.rows]
 
 
-def make_finding(unit: UnitOfWork, row_id: str, body: Mapping[str, Any], owner_id: str | None) -> FindingOfRow:
+def make_finding(
+    unit: UnitOfWork, row_id: str, body: Mapping[str, Any], owner_id: str | None, *, finding_id: str | None = None
+) -> FindingOfRow:
     """Make a finding from a row: of its audit, about its control or related to its policy, and owned by a member.
 
-    ``body`` has the values of the finding by their wire names. A row that is not checked gets the result that the type
-    of the finding says. Raises NotFound, InsufficientRole, Archived, Forbidden for a service account, and FaultyInput.
+    ``body`` has the values of the finding by their wire names; without ``finding_id`` it gets a new id. A row that is
+    not checked gets the result that the type of the finding says. Raises NotFound, InsufficientRole, Archived,
+    Forbidden for a service account, and FaultyInput.
     """
     before = _found(unit, row_id)
     values: dict[str, Any] = {
@@ -138,7 +141,7 @@ def make_finding(unit: UnitOfWork, row_id: str, body: Mapping[str, Any], owner_i
     }
     if len(before.finding_ids) >= MAX_FINDINGS:
         raise FaultyInput([Fault(BODY, "", f"the row has {MAX_FINDINGS} findings already", "too_many")])
-    finding = create(unit, Finding, before.organization_id, values)
+    finding = create(unit, Finding, before.organization_id, values, record_id=finding_id)
     end = End(Finding.path, finding.id)
     wanted = [Wanted(End(MEMBERS, owner_id), end, OWNS)] if owner_id is not None else []
     if before.about_kind != CONTROLS:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from sqlalchemy import select
 
 from normata.bundle import loading, reading
+from normata.cli import demo_audits
 from normata.comments import commands as comments
 from normata.core.changes.source import Row
 from normata.core.changes.unit_of_work import COMMAND, Actor, UnitOfWork, follow
@@ -24,7 +25,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import parse_timestamp
 from normata.core.schema.table import new_id
 from normata.coverage.assessments import AssessmentInput, assess
-from normata.demo import history
+from normata.demo import audits, history
 from normata.demo.entitlements import NEW, ReviewStep, review_steps
 from normata.demo.files import ORGANIZATION, content_of, paths
 from normata.demo.moments import day_after
@@ -172,6 +173,8 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     author = {one["id"]: one["userId"] for one in arrays["memberships"]}
     doings += [(one["createdAt"], author[one["authorId"]], partial(_comment, one=one)) for one in arrays["comments"]]
     doings += [(one.moment, one.by, partial(_review_entitlements, one=one)) for one in review_steps()]
+    doings += [(one.moment, one.by, partial(demo_audits.plan, one=one)) for one in audits.plans()]
+    doings += [(one.moment, one.by, partial(demo_audits.check, one=one)) for one in audits.days()]
     until = max(moment for moment, _, _ in doings)
     doings += [(day_after(until, one.days), one.by, partial(_state, one=one)) for one in history.statements()]
     mornings = history.reminder_days(records, until)
@@ -216,7 +219,9 @@ def _do(unit: UnitOfWork, step: history.Step, store: FileStore) -> None:
     kind, values = KINDS[step.kind], dict(step.values or {})
     if (names := history.files_of(step)) is not None:
         values["fileIds"] = [_upload(unit, name, store) for name in names]
-    if step.action == "create":
+    if step.action == "create" and (place := audits.row_found(step.record_id)) is not None:
+        demo_audits.find(unit, step.record_id, values, place)
+    elif step.action == "create":
         writing.create(unit, kind, ORGANIZATION, values, record_id=step.record_id)
     elif step.action == "change":
         writing.change(unit, kind, step.record_id, values)
