@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from normata.audits.report import read_report
@@ -19,7 +20,7 @@ def test_audits_of_the_demo_are_over_and_under_way(tmp_path: Path) -> None:
         migrate(database)
         demo.fill(database, lambda *_: None, open_store(Settings()))
         past, present = (
-            database.read_now(lambda transaction, name=name: read_report(transaction, ORGANIZATION, name)).wire()
+            database.read_now(partial(read_report, organization_id=ORGANIZATION, audit_id=name)).wire()
             for name in ("audit-certification-2025", "audit-internal-csf-profile")
         )
     assert past["notChecked"] == []
