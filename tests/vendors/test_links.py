@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -139,6 +141,24 @@ def test_a_link_ends(service: Served) -> None:
     service.client.post(f"/vendor-assessments/{assessment}/archive/", headers=service.bearer("editor"))
     assert (fourth.get("/vendor/").status_code, fourth.post("/vendor/finish/").status_code) == (410, 410)
     assert stored.rows(service.database, VendorAnswer, assessment_id=assessment) == []
+
+
+def test_a_page_saves_nothing_to_the_assessment_of_another_link(service: Served) -> None:
+    """Both links are opened in one browser: it has the cookie of the second one on the pages of both."""
+    first, second = begin(service), begin(service)
+    browser = opened(service, first)
+    forms = [
+        unescape(re.findall(r'action="(/vendor/[^"]+)"', browser.get(path).text)[-1])
+        for path in ("/vendor/?part=1", "/vendor/finish/")
+    ]
+    browser.get(path_of(make_link(service, second)))
+    for form in forms:
+        page = browser.post(form, headers=None, **{"value.gov-policy": "YES"})
+        assert (page.status_code, "Another link was opened" in text_of(page)) == (409, True)
+    assert stored.rows(service.database, VendorAnswer, assessment_id=second) == []
+    assert stored.row(service.database, VendorAssessment, second)["status"] == "SENT"
+    browser.get(path_of(make_link(service, first)))
+    assert [browser.post(form, headers=None, **{"value.gov-policy": "YES"}).status_code for form in forms] == [303, 303]
 
 
 @pytest.mark.parametrize("secret", ["", "short", "A" * 43, "A" * 5_000])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -32,24 +32,35 @@ COOKIE = "normata-vendor"
 FINISH = f"{links.PATH}finish/"
 _MOST_FIELDS = 2 * MAX_QUESTIONS + 10
 
-_STATUS: Mapping[str, int] = {"unknown": 404, "revoked": 410, "expired": 410, "closed": 410, "submitted": 200}
+_STATUS: Mapping[str, int] = {
+    "unknown": 404,
+    "other": 409,
+    "revoked": 410,
+    "expired": 410,
+    "closed": 410,
+    "submitted": 200,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a secret leads to: the ``link`` with its assessment, null if there is none, and the state of both.
 
-    The state is ``open``, or why nothing can be answered.
+    The state is ``open``, or why nothing can be answered. ``shown`` is the assessment that a form is about: whoever has
+    opened two links has the cookie of the second one on the pages of both.
     """
 
     secret: str
     link: Any = None
+    shown: str | None = None
 
     @property
     def state(self) -> str:
         link = self.link
         if link is None:
             return "unknown"
+        if self.shown not in (None, link.assessment_id):
+            return "other"
         if link.revoked_at is not None:
             return "revoked"
         if link.expires_at <= now():
@@ -144,7 +155,8 @@ async def _find(page_request: PageRequest, secret: str) -> Found:
 
 async def _of_cookie(page_request: PageRequest) -> Found:
     name = page_request.console.site.cookie_name(COOKIE, is_bound=True)
-    return await _find(page_request, page_request.request.cookies.get(name, ""))
+    found = await _find(page_request, page_request.request.cookies.get(name, ""))
+    return replace(found, shown=page_request.query.get("assessment"))
 
 
 async def _stored(page_request: PageRequest, found: Found) -> Mapping[str, Any]:
@@ -212,6 +224,7 @@ def _shared(found: Found, answers: Mapping[str, Any]) -> dict[str, Any]:
     values = {key: row.value for key, row in answers.items()}
     counts = [score_of(part["questions"], values) for part in found.parts]
     return {
+        "assessment": found.link.assessment_id,
         "organization": found.link.organization_name,
         "title": found.link.title,
         "deadline": found.link.deadline,
