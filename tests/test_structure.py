@@ -36,7 +36,7 @@ ORDER = (
     "vendors",
     *("links", "recurrences", "evidence", "records.responsibilities", "comments", "names", "events", "findings"),
     *("history", "entitlements", "incidents", "risks", "reports", "audits", "soa_versions", "policies", "adoption"),
-    "own_frameworks",
+    *("own_frameworks", "oscal"),
     *("notifications", "views"),
     *("tables", "bundle", "catalogs", "erasure", "retention", "wiring"),
     *("console", "operations", "app", "cli", "__main__"),

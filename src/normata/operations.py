@@ -43,6 +43,7 @@ from normata.links import operations as links
 from normata.names import operations as names
 from normata.notifications import operations as notifications
 from normata.notifications.outbox import MAILING_WRITES
+from normata.oscal import operations as oscal
 from normata.own_frameworks import match_operations as own_matches
 from normata.own_frameworks import operations as own_frameworks
 from normata.policies import acknowledgement_operations as acknowledgements
@@ -80,6 +81,7 @@ _DECLARED: tuple[Operation, ...] = (
     undo.OPERATION,
     *explanation.OPERATIONS,
     *reports.OPERATIONS,
+    *oscal.OPERATIONS,
     *history.OPERATIONS,
     *risks.OPERATIONS,
     *policies.OPERATIONS,

@@ -10,6 +10,7 @@ from normata.catalogs.documents import JSON, MAX_CHARACTERS, YAML, ImportFormat
 from normata.catalogs.oscal_parameters import Parameters
 from normata.catalogs.oscal_validation import validated
 from normata.core.changes.source import Fault, Row, pointer
+from normata.oscal.names import NAMESPACE, NO_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -59,7 +60,7 @@ def _framework(file: str, catalog: catalog_model.Catalog) -> Row:
         "id": catalog.uuid,
         "identifier": document_identifier(metadata),
         "name": metadata.title,
-        "version": metadata.version,
+        "version": None if NO_VERSION["value"] in _own(metadata.props, NO_VERSION["name"]) else metadata.version,
         "description": metadata.remarks,
         "publishedAt": (metadata.published or metadata.last_modified).isoformat(),
         "createdBy": _creator(metadata),
@@ -133,7 +134,9 @@ class _CatalogReader:
 
     def _row(self, item: _Group | catalog_model.Control, place: str, parent: str | None, kind: str) -> Row:
         self._left_out["links"] += len(item.links or ())
-        self._left_out["properties"] += sum(prop.name not in _KNOWN_PROPERTIES for prop in item.props or ())
+        self._left_out["properties"] += sum(
+            prop.name not in _KNOWN_PROPERTIES and not _is_own(prop) for prop in item.props or ()
+        )
         for part in item.parts or ():
             if part.name not in ("statement", "overview", "guidance"):
                 self._left_out[_PARTS.get(str(part.name), f"parts {part.name}")] += 1
@@ -147,6 +150,12 @@ class _CatalogReader:
             "purpose": self._text(item.parts, "overview", "guidance"),
             "type": kind,
         }
+        if "CATEGORY" in _own(item.props, "type"):  # in a place where OSCAL has no groups
+            values["type"] = "CATEGORY"
+        if _own(item.props, "mandatory"):
+            values["isMandatory"] = True
+        if _own(item.props, "decomposed") and getattr(item, "controls", None):
+            values["isDecomposed"] = True
         origin = {
             "frameworkId": "id",
             "parentId": "id",
@@ -176,6 +185,15 @@ class _CatalogReader:
             yield (indent + line).rstrip()
         for inner in part.parts or ():
             yield from self._lines(inner, indent + "  " if head and part.name == "item" else indent)
+
+
+def _is_own(prop: common.Property) -> bool:
+    """Whether a property is one of a catalog that Normata has made."""
+    return prop.ns is not None and str(prop.ns) == NAMESPACE
+
+
+def _own(props: Iterable[common.Property] | None, name: str) -> list[str]:
+    return [str(prop.value) for prop in props or () if prop.name == name and _is_own(prop)]
 
 
 def _is_withdrawn(control: catalog_model.Control) -> bool:

@@ -267,13 +267,13 @@ def read_applicability(
         read_log(transaction, organization_id),
         transaction.time_of_reading(),
         requirements,
-        _read_planned(transaction, organization_id, [one for one in requirements if one.assessed == "NONE"]),
+        read_planned(transaction, organization_id, [one for one in requirements if one.assessed == "NONE"]),
         covering_matches(transaction, organization_id, [one.id for one in requirements if one.is_indirect]),
         excluding_groups(transaction, organization_id, inherited) if inherited else {},
     )
 
 
-def _read_planned(transaction: Transaction, organization_id: str, requirements: Sequence[Any]) -> Mapping[str, str]:
+def read_planned(transaction: Transaction, organization_id: str, requirements: Sequence[Any]) -> Mapping[str, str]:
     """The earliest deadlines of the open tasks about these assessments, in one statement, by assessment."""
     planned: dict[str, str] = {}
     for batch in batches([one.assessment_id for one in requirements]):

@@ -15,7 +15,7 @@ from normata.core.http.problems import FieldFault, InvalidRequest, NotAcceptable
 from normata.core.schema.paging import OrganizationQuery, PastQuery
 from normata.core.schema.wire import encode
 
-FormatName = Literal["json", "csv", "xlsx", "pdf", "text", "metadata", "ndjson"]
+FormatName = Literal["json", "csv", "xlsx", "pdf", "text", "metadata", "ndjson", "oscal"]
 ReportFormat = Literal["json", "csv", "xlsx"]
 
 
@@ -38,7 +38,8 @@ class Format:
 
     ``media_type`` is what ``Accept`` names, and ``parameters`` follow it in ``Content-Type``. ``render`` makes the
     bytes of a report in wire form. ``is_packed`` is true if compression would gain nothing. ``schema`` is that of the
-    body in OpenAPI; with ``is_text``, it has an example. ``extra`` names the extra that a format needs, and
+    body in OpenAPI; with ``is_text``, it has an example. ``ending`` is that of file names, if it is not the name of the
+    format. ``extra`` names the extra that a format needs, and
     ``is_there`` whether it is installed. ``objection`` says why a report cannot have the format; null if it can.
     """
 
@@ -48,6 +49,7 @@ class Format:
     is_packed: bool = False
     is_text: bool = True
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    ending: str = ""
     extra: str = ""
     is_there: Callable[[], bool] = lambda: True
     objection: Callable[[Mapping[str, Any]], str | None] = lambda _: None
@@ -140,7 +142,7 @@ class Formats:
             chosen.render(report),
             f"{chosen.media_type}{chosen.parameters}".encode(),
             vary=b"accept, accept-encoding, authorization",
-            disposition=_disposition(f"{self.file_name(report)}.{name}", is_shown=chosen is JSON),
+            disposition=_disposition(f"{self.file_name(report)}.{chosen.ending or name}", is_shown=chosen is JSON),
             is_packed=chosen.is_packed,
         )
 

@@ -1,0 +1,1 @@
+"""Frameworks and what an organization says of them as documents of OSCAL (NIST)."""
