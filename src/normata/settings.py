@@ -278,8 +278,8 @@ class Settings(BaseSettings):
         default=0,
         ge=0,
         le=36_500,
-        description="Days after which tokens that were revoked or have expired are forgotten, and sign-in links and"
-        " invitations that were used, revoked or have expired. 0 means never.",
+        description="Days after which tokens that were revoked or have expired are forgotten, and sign-in links,"
+        " invitations and links of vendors that were used, revoked or have expired. 0 means never.",
     )
     oidc_issuer: str = Field(
         default="",

@@ -30,16 +30,18 @@ from normata.events.model import AuditEvent
 from normata.identity.model import AccessToken, Invitation
 from normata.identity.sign_in_model import Session, SignInLink
 from normata.notifications.model import Notification, OutgoingMail
+from normata.records.assurance import VendorAssessment
 from normata.retention import forgetting
 from normata.retention.forgetting import AT_ONCE, FORGOTTEN, NAME, Forgotten, retention
 from normata.settings import Settings
+from normata.vendors.link_model import VendorLink
 from tests import stored
 from tests.core.changes.labelling import Clock, runners, waiting
 from tests.databases import on_both, open_url
 from tests.prepared import SeveralWorkers
 from tests.served import Served
 from tests.server import reserved_port, serve_command, wait_until_ready
-from tests.world import ALPHA, BETA
+from tests.world import ALPHA, BETA, record_id
 
 NOW = "2026-02-01T12:00:00.000Z"
 ALL = {"forget_mail": 20, "forget_notifications": 100, "forget_sessions": 10, "forget_tokens": 50}
@@ -116,6 +118,12 @@ def invitation(row_id: str, **moments: str) -> dict[str, Any]:
     return values | {"expires_at": FAR} | moments
 
 
+def vendor_link(row_id: str, revoked_at: str | None = None, expires_at: str = FAR) -> dict[str, Any]:
+    values = {"id": row_id, "organization_id": BETA, "assessment_id": record_id(VendorAssessment, "sent", BETA)}
+    values |= {"digest": digest(row_id), "created_at": ago(1_000)}
+    return values | {"revoked_at": revoked_at, "expires_at": expires_at}
+
+
 def digest(row_id: str) -> str:
     return sha256(f"of {row_id}".encode()).hexdigest()
 
@@ -138,6 +146,8 @@ def furnish(database: Database) -> dict[type[Table], set[str]]:
         database, Invitation, invitation("i-accepted", accepted_at=ago(51)), invitation("i-revoked", revoked_at=ago(51))
     )
     add(database, Invitation, invitation("i-expired", expires_at=ago(51)), invitation("i-new", revoked_at=ago(49)))
+    add(database, VendorLink, vendor_link("v-revoked", ago(51)), vendor_link("v-expired", None, ago(51)))
+    add(database, VendorLink, vendor_link("v-new", ago(49), ago(49)), vendor_link("v-open"))
     return {
         Notification: {"n-old", "n-other"},
         OutgoingMail: {"m-old", "m-other"},
@@ -145,6 +155,7 @@ def furnish(database: Database) -> dict[type[Table], set[str]]:
         AccessToken: {"t-revoked", "t-expired", "t-robot"},
         SignInLink: {"l-used", "l-expired"},
         Invitation: {"i-accepted", "i-revoked", "i-expired"},
+        VendorLink: {"v-revoked", "v-expired"},
     }
 
 

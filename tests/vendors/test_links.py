@@ -239,7 +239,10 @@ def test_no_line_of_the_log_and_no_figure_has_the_secret(database_url: str, capf
         assert browser.get(path).status_code == 303
         assert browser.get("/vendor/").status_code == 200
         assert save(browser, 1, **{"value.gov-policy": "YES"}).status_code == 303
+        figures = service.client.get("/metrics").text
     out, error = capfd.readouterr()
     secret = path.partition("=")[2]
+    assert 'route="/vendor/' in figures
+    assert secret not in figures
     assert "/vendor/" in out + error
     assert secret not in out + error

@@ -41,6 +41,8 @@ from normata.recurrences.rules import check_loaded as check_recurrences
 from normata.soa_versions.model import SoaVersion
 from normata.soa_versions.versions import check_loaded
 from normata.tables import Table
+from normata.vendors.loading import LoadedAnswers
+from normata.vendors.model import Questionnaire, VendorAnswer
 
 Progress = Callable[[str, int, int], None]
 
@@ -64,7 +66,7 @@ def load(
     """
     unit.lock("content")
     found = list(faults)
-    buffer = RowBuffer()
+    buffer, answers = RowBuffer(), LoadedAnswers()
     past = LoadedHistory((row for row in rows if row.array == HISTORY), found)
     groups, refused = _read([row for row in rows if row.array != HISTORY], buffer, found, progress)
     make_valid(
@@ -79,6 +81,8 @@ def load(
             Comment: check_comments,
             Recurrence: check_recurrences,
             ChecklistRow: check_checklists,
+            Questionnaire: answers.note,
+            VendorAnswer: answers.check,
         },
         buffer=buffer.put,
         refused=refused,

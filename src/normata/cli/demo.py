@@ -29,6 +29,7 @@ from normata.demo import audits, history
 from normata.demo.entitlements import NEW, ReviewStep, review_steps
 from normata.demo.files import ORGANIZATION, content_of, paths
 from normata.demo.moments import day_after
+from normata.demo.vendors import questionnaires
 from normata.entitlements.items import (
     ItemDecision,
     ItemQuery,
@@ -75,6 +76,7 @@ from normata.soa_versions.operations import SoaVersionCreation
 from normata.vendors import steps as vendors
 from normata.vendors.answers import Answer, write_answers
 from normata.vendors.operations import VendorReview
+from normata.vendors.questionnaires import create as create_questionnaire
 from normata.wiring import SUBSCRIBERS
 
 USER = "demo@normata.example"
@@ -172,6 +174,7 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     doings += [(one["createdAt"], history.OFFICER, partial(_link, one=one)) for one in arrays["links"]]
     author = {one["id"]: one["userId"] for one in arrays["memberships"]}
     doings += [(one["createdAt"], author[one["authorId"]], partial(_comment, one=one)) for one in arrays["comments"]]
+    doings += [(one["createdAt"], history.OFFICER, partial(_ask_vendors, one=one)) for one in questionnaires()]
     doings += [(one.moment, one.by, partial(_review_entitlements, one=one)) for one in review_steps()]
     doings += [(one.moment, one.by, partial(demo_audits.plan, one=one)) for one in audits.plans()]
     doings += [(one.moment, one.by, partial(demo_audits.check, one=one)) for one in audits.days()]
@@ -281,6 +284,11 @@ _VENDOR_STEPS: Mapping[str, Callable[[UnitOfWork, str, Mapping[str, Any]], objec
     "submit": lambda unit, row_id, _: vendors.submit(unit, row_id, require_current=lambda _row: None),
     "review": _review,
 }
+
+
+def _ask_vendors(unit: UnitOfWork, one: Mapping[str, Any]) -> None:
+    """Write a questionnaire for vendors."""
+    create_questionnaire(unit, ORGANIZATION, one["name"], one["parts"], row_id=one["id"])
 
 
 def _upload(unit: UnitOfWork, name: str, store: FileStore) -> str:

@@ -1,9 +1,12 @@
-"""What was done with the assessments of vendors in the demo, and the answers in ``vendor_answers.json``."""
+"""What was done with the assessments of vendors in the demo, and the answers in ``vendor_answers.json``.
+
+The questionnaires that the organization has written itself are in ``questionnaires.json``.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -37,5 +40,15 @@ def doings(record: Values, creator: str, owner: str) -> Iterator[Doing]:
 
 @cache
 def _answers() -> Mapping[str, Any]:
-    found: dict[str, Any] = json.loads((Path(__file__).parent / "vendor_answers.json").read_text("utf-8"))
+    found: dict[str, Any] = _content("vendor_answers.json")
     return found
+
+
+def questionnaires() -> Sequence[Values]:
+    """The questionnaires of its own, each with the moment at which it was written."""
+    found: Sequence[Values] = _content("questionnaires.json")
+    return found
+
+
+def _content(name: str) -> Any:
+    return json.loads((Path(__file__).parent / name).read_text("utf-8"))

@@ -27,6 +27,7 @@ from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.identity.sign_in_model import Session, SignInLink
 from normata.notifications.model import Notification, OutgoingMail
 from normata.settings import Settings
+from normata.vendors.link_model import VendorLink
 
 NAME = "retention"
 EVERY = timedelta(hours=6)
@@ -70,6 +71,7 @@ FORGOTTEN = (
     Forgotten(Notification, "forget_notifications", "organization_id", ("read_at",)),
     Forgotten(OutgoingMail, "forget_mail", "organization_id", ("ended_at",)),
     Forgotten(Invitation, "forget_tokens", "organization_id", ("accepted_at", "revoked_at", "expires_at")),
+    Forgotten(VendorLink, "forget_tokens", "organization_id", ("revoked_at", "expires_at")),
     Forgotten(Session, "forget_sessions", "user_id", ("ended_at", "expires_at")),
     Forgotten(AccessToken, "forget_tokens", "user_id", ("revoked_at", "expires_at")),
     Forgotten(SignInLink, "forget_tokens", "user_id", ("used_at", "expires_at")),

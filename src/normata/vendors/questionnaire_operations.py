@@ -7,11 +7,12 @@ from typing import Any
 from pydantic import Field
 
 from normata.core.changes.unit_of_work import UnitOfWork
+from normata.core.http.change_endpoint import as_null
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
 from normata.core.schema.fields import VisibleName
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page, PageQuery
-from normata.core.schema.wire import Input, as_wire, wire
+from normata.core.schema.wire import Input, wire
 from normata.errors import WrongState
 from normata.vendors import questionnaires
 from normata.vendors.model import Parts, Questionnaire
@@ -21,7 +22,14 @@ _ID = "The id of the questionnaire."
 _LIMIT = 2**20  # bytes
 
 
-class QuestionnairePage(Page[wire(Questionnaire)]):  # type: ignore[misc] # made at run time
+class UsedQuestionnaire(wire(Questionnaire)):  # type: ignore[misc] # made at run time
+    """A questionnaire, and how often it is used."""
+
+    assessments: int = Field(description="How many assessments have it, drafts and archived ones among them.")
+    is_fixed: bool = Field(description="Whether an assessment was sent with it, so that it cannot be changed.")
+
+
+class QuestionnairePage(Page[UsedQuestionnaire]):
     """A page of questionnaires."""
 
 
@@ -45,20 +53,22 @@ class QuestionnairePatch(Input):
 def _create(unit: UnitOfWork, request: Request) -> Any:
     body: QuestionnaireCreation = request.body
     parts = None if body.parts is None else [part.model_dump(by_alias=True) for part in body.parts]
-    return questionnaires.create(unit, body.organization_id, body.name, parts)
+    return _used(unit, questionnaires.create(unit, body.organization_id, body.name, parts))
 
 
 def _change(unit: UnitOfWork, request: Request) -> Any:
     values = request.body.model_dump(by_alias=True, exclude_unset=True)
     if "parts" in values:  # with the defaults of questions
         values["parts"] = [part.model_dump(by_alias=True) for part in request.body.parts]
-    return questionnaires.change(
-        unit, request.id, values, require_current=lambda row: request.require_current(_wire(row))
+    row = questionnaires.change(
+        unit, request.id, values, require_current=lambda before: request.require_current(_used(unit, before))
     )
+    return _used(unit, row)
 
 
-def _wire(row: Any) -> dict[str, Any]:
-    return as_wire(Questionnaire, row)
+def _used(unit: UnitOfWork, row: Any) -> dict[str, Any]:
+    [found] = questionnaires.with_uses(unit, row.organization_id, [row])
+    return found
 
 
 _PARTS: list[dict[str, Any]] = [
@@ -90,6 +100,8 @@ _QUESTIONNAIRE: dict[str, Any] = {
     "parts": _PARTS,
     "createdAt": "2026-11-20T09:14:03.120Z",
     "updatedAt": "2026-11-20T09:14:03.120Z",
+    "assessments": 0,
+    "isFixed": False,
 }
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -99,7 +111,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tag=_TAG,
         summary="List questionnaires",
         description="The questionnaires of the organization, by name. That of the service is among them once it was"
-        " used.",
+        " used. Each says how many assessments have it.",
         query=PageQuery,
         build=lambda transaction, request: questionnaires.list_questionnaires(transaction, request.query),
         answer=QuestionnairePage,
@@ -118,7 +130,7 @@ OPERATIONS: tuple[Operation, ...] = (
         build=lambda transaction, request: questionnaires.one_questionnaire(
             transaction, request.organization_id, request.id
         ),
-        answer=wire(Questionnaire),
+        answer=UsedQuestionnaire,
         answer_description="The questionnaire.",
         example=_QUESTIONNAIRE,
     ),
@@ -132,7 +144,7 @@ OPERATIONS: tuple[Operation, ...] = (
 Creates a questionnaire of the organization's own, of at most 20 parts with at most 200 questions. Without `parts` it
 begins with the 30 questions of the service, which can then be changed.""",
         work=_create,
-        present=_wire,
+        present=lambda questionnaire: questionnaire,
         writes=questionnaires.CREATION_WRITES,
         body=QuestionnaireCreation,
         body_required=True,
@@ -140,7 +152,7 @@ begins with the 30 questions of the service, which can then be changed.""",
         has_rules=True,
         body_example={name: _QUESTIONNAIRE[name] for name in ("organizationId", "name", "parts")},
         creates=True,
-        answer=wire(Questionnaire),
+        answer=UsedQuestionnaire,
         answer_description="The questionnaire.",
         example=_QUESTIONNAIRE,
     ),
@@ -156,7 +168,7 @@ is 409 `wrong_state`.""",
         about=Questionnaire,
         id_description=_ID,
         work=_change,
-        present=_wire,
+        present=lambda questionnaire: questionnaire,
         writes=questionnaires.CHANGE_WRITES,
         body=QuestionnairePatch,
         body_required=True,
@@ -165,8 +177,26 @@ is 409 `wrong_state`.""",
         body_example={"name": "Operators of networks"},
         is_conditional=True,
         errors=(WrongState,),
-        answer=wire(Questionnaire),
+        answer=UsedQuestionnaire,
         answer_description="The questionnaire as it is now.",
         example=_QUESTIONNAIRE | {"name": "Operators of networks"},
+    ),
+    ChangeOperation(
+        http_method="DELETE",
+        path="/questionnaires/{id}/",
+        operation_id="deleteQuestionnaire",
+        tag=_TAG,
+        summary="Remove a questionnaire",
+        description="Removes a questionnaire that no assessment has, not even a draft or an archived one: else the"
+        " response is 409 `wrong_state`.",
+        about=Questionnaire,
+        id_description=_ID,
+        work=lambda unit, request: questionnaires.remove(unit, request.id),
+        present=as_null,
+        writes=questionnaires.REMOVAL_WRITES,
+        errors=(WrongState,),
+        answer=None,
+        answer_description="`null`: the questionnaire was removed.",
+        example=None,
     ),
 )

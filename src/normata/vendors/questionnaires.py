@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, delete, func, select
 
 from normata.core.changes.source import Row
-from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
+from normata.core.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
 from normata.core.changes.writing import BODY, valid_rows, write_one
 from normata.core.db.transaction import Transaction
 from normata.core.schema.paging import PageQuery, envelope, fetch_page
@@ -23,23 +23,36 @@ from normata.vendors.rules import DRAFT
 
 CREATION_WRITES = (insert_of(Questionnaire),)
 CHANGE_WRITES = (update_of(Questionnaire, "name", "parts", "updated_at"),)
+REMOVAL_WRITES = (delete_of(Questionnaire),)
 
 IN_USE, UNUSED = "IN_USE", "UNUSED"
 
 
 def list_questionnaires(transaction: Transaction, query: PageQuery) -> dict[str, Any]:
-    """A page of the questionnaires of an organization, by name."""
+    """A page of the questionnaires of an organization, by name, each with how many assessments have it."""
     statement = select(*_TABLE.c).where(_TABLE.c.organization_id == query.organization_id)
     found = fetch_page(transaction, statement, [_TABLE.c.name.asc(), _TABLE.c.id.asc()], query)
-    return envelope([as_wire(Questionnaire, row) for row in found.rows], found, query)
+    return envelope(with_uses(transaction, query.organization_id, found.rows), found, query)
+
+
+def with_uses(transaction: Transaction, organization_id: str, rows: Sequence[Any]) -> list[dict[str, Any]]:
+    """Questionnaires of an organization in wire form, each with how many assessments have it."""
+    key = {"organization": organization_id, "questionnaires": [row.id for row in rows]}
+    uses: dict[str, Any] = {row.questionnaire_id: row for row in transaction.rows(_USES, key)} if rows else {}
+    return [as_wire(Questionnaire, row) | _use(uses.get(row.id)) for row in rows]
+
+
+def _use(row: Any) -> dict[str, Any]:
+    return {"assessments": getattr(row, "assessments", 0), "isFixed": bool(getattr(row, "fixed", 0))}
 
 
 def one_questionnaire(transaction: Transaction, organization_id: str, questionnaire_id: str) -> dict[str, Any]:
-    """A questionnaire of an organization, in wire form. Raises NotFound."""
+    """A questionnaire of an organization, in wire form and with its uses. Raises NotFound."""
     row = transaction.row(_ONE, {"questionnaire": questionnaire_id})
     if row is None or row.organization_id != organization_id:
         raise NotFound
-    return as_wire(Questionnaire, row)
+    [found] = with_uses(transaction, organization_id, [row])
+    return found
 
 
 def create(
@@ -72,6 +85,18 @@ def change(
         raise WrongState(IN_USE, (UNUSED,), "An assessment was sent with it; make another questionnaire.")
     require_current(before)
     return _store(unit, "update", {**values, "id": questionnaire_id}, before)
+
+
+def remove(unit: UnitOfWork, questionnaire_id: str) -> None:
+    """Remove a questionnaire that no assessment has, not even a draft or an archived one.
+
+    Raises NotFound, InsufficientRole and WrongState.
+    """
+    before = locked(unit, questionnaire_id)
+    if unit.row(_NAMED, {"organization": before.organization_id, "questionnaire": before.id}) is not None:
+        raise WrongState(IN_USE, (UNUSED,), "An assessment has it.")
+    unit.rows(_DELETE, {"questionnaire": before.id})
+    unit.publish(Change("delete", Questionnaire, before.organization_id, before.id, before=before._asdict()))
 
 
 def locked(unit: UnitOfWork, questionnaire_id: str) -> Any:
@@ -112,12 +137,25 @@ _LOCK = _ONE.with_for_update(key_share=True)
 _OF_SERVICE = select(*_TABLE.c).where(
     _TABLE.c.organization_id == bindparam("organization"), _TABLE.c.edition == bindparam("edition")
 )
-_IN_USE = (
+_NAMED = (
     select(_ASSESSMENT.c.id)
     .where(
         _ASSESSMENT.c.organization_id == bindparam("organization"),
         _ASSESSMENT.c.questionnaire_id == bindparam("questionnaire"),
-        _ASSESSMENT.c.status != DRAFT,
     )
     .limit(1)
 )
+_IN_USE = _NAMED.where(_ASSESSMENT.c.status != DRAFT)
+_USES = (
+    select(
+        _ASSESSMENT.c.questionnaire_id,
+        func.count().label("assessments"),
+        func.count().filter(_ASSESSMENT.c.status != DRAFT).label("fixed"),
+    )
+    .where(
+        _ASSESSMENT.c.organization_id == bindparam("organization"),
+        _ASSESSMENT.c.questionnaire_id.in_(bindparam("questionnaires", expanding=True)),
+    )
+    .group_by(_ASSESSMENT.c.questionnaire_id)
+)
+_DELETE = delete(_TABLE).where(_TABLE.c.id == bindparam("questionnaire"))

@@ -16,6 +16,8 @@ EDITION = "normata-1"  # of the questionnaire of the service; another text is an
 NAME = "Security of vendors"  # its name
 
 MAX_PARTS, MAX_QUESTIONS, MAX_CHOICES = 20, 200, 20
+MAX_NAME, MAX_TEXT, MAX_CHOICE = 200, 1_000, 300  # characters: of a part's name, a question and a choice
+MAX_SCORE, MAX_WEIGHT = 100, 10
 KEY = r"^[a-z0-9][a-z0-9-]{0,63}$"
 
 AnswerKind = Literal["YES_NO", "CHOICE", "TEXT"]
@@ -29,10 +31,10 @@ _SEEN = r"^[^\x00]*\S[^\x00]*$"
 class Choice(Input):
     """One of the answers that a question offers."""
 
-    text: Annotated[str, StringConstraints(min_length=1, max_length=300, pattern=_SEEN)] = Field(
+    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_CHOICE, pattern=_SEEN)] = Field(
         description="The answer."
     )
-    score: Annotated[int, Field(ge=0, le=100)] = Field(description="How good it is, from 0 to 100.")
+    score: Annotated[int, Field(ge=0, le=MAX_SCORE)] = Field(description="How good it is, from 0 to 100.")
 
 
 class Question(Input):
@@ -41,7 +43,7 @@ class Question(Input):
     id: Annotated[str, StringConstraints(pattern=KEY)] = Field(
         description="Its id in the questionnaire: small letters, digits and hyphens."
     )
-    text: Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=_SEEN)] = Field(
+    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT, pattern=_SEEN)] = Field(
         description="The question."
     )
     kind: AnswerKind = Field(
@@ -49,7 +51,7 @@ class Question(Input):
         description="How it is answered: `YES_NO` with yes, partly, no or not applicable, `CHOICE` with one of"
         " `choices` or not applicable, `TEXT` with a text, which has no score.",
     )
-    weight: Annotated[int, Field(ge=1, le=10)] = Field(
+    weight: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] = Field(
         default=1, description="How much it counts in the score of its part, from 1 to 10."
     )
     choices: Annotated[list[Choice], Field(max_length=MAX_CHOICES)] = Field(
@@ -71,7 +73,7 @@ class Question(Input):
 class Part(Input):
     """A part of a questionnaire."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_SEEN)] = Field(
+    name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME, pattern=_SEEN)] = Field(
         description="The name of the part."
     )
     questions: Annotated[list[Question], Field(min_length=1, max_length=MAX_QUESTIONS)] = Field(

@@ -23,6 +23,7 @@ _IDS = {
     "policies/": "policies-published-org-alpha",
     "policy-templates/": "backup",
     "risks/": "risks-namesake-org-alpha",
+    "questionnaires/": "free-org-alpha",
     "vendor-assessments/": "vendor-assessments-answered-org-alpha",
     "incidents/": "incidents-live-org-alpha",
     "entitlement-reviews/": "entitlement-reviews-live-org-alpha",

@@ -16,9 +16,15 @@ _PAGES: Mapping[str, Steps] = {
     "controls": ("controls",),
     "frameworks": ("frameworks",),
     "memberships": ("settings", "members"),
+    "questionnaires": ("questionnaires",),
     "soaVersions": ("soa-versions",),
 }
-_CLASSES = {"Control": "controls", "Framework": "frameworks", "SoaVersion": "soaVersions"}
+_CLASSES = {
+    "Control": "controls",
+    "Framework": "frameworks",
+    "Questionnaire": "questionnaires",
+    "SoaVersion": "soaVersions",
+}
 # Kinds shown on another row's page: the steps before the id of that row, and the field with the id.
 _BELONGING: Mapping[str, tuple[Steps, str]] = {
     "controlCoverages": (("controls",), "controlId"),
