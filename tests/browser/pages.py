@@ -38,6 +38,7 @@ _UNLINKED = {
     "frameworks/{id}/adoption/": f"{PLACE}frameworks/iso-27001-2022/adoption/",
     "audits/{id}/": f"{PLACE}audits/audit-internal-csf-profile/",
     "comments/{id}/": f"{PLACE}comments/comment-lidar-maker/",
+    "standard-questionnaire/": f"{PLACE}standard-questionnaire/",
     **{
         f"entitlement-reviews/{{id}}/{page}": f"{PLACE}entitlement-reviews/entitlement-review-build-system-first/{page}"
         for page in ("", "upload/")

@@ -121,6 +121,7 @@ def _visited(browser: Browser) -> Iterator[tuple[str, Parsed]]:
         f"records/incidents/incidents-live-{ALPHA_ID}/",
         f"entitlement-reviews/entitlement-reviews-live-{ALPHA_ID}/",
         *("comments/comment-owner/", f"audits/audits-live-{ALPHA_ID}/"),
+        f"questionnaires/free-{ALPHA_ID}/",
         *(f"records/vendor-assessments/vendor-assessments-{state}-{ALPHA_ID}/" for state in ("sent", "submitted")),
     )
     addresses, counts = [f"{ALPHA}{beginning}" for beginning in beginnings], defaultdict[Any, int](int)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
@@ -19,6 +19,7 @@ from normata.records.assurance import VendorAssessment
 from normata.vendors.questions import EDITION, NAME, questions_of, standard
 
 _STANDARD = "standard"  # what a copy of the questionnaire of the service begins with
+_MOST = "1000"  # questionnaires that a new one may begin as
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:
@@ -52,8 +53,15 @@ async def show_one(page_request: OrganizationRequest) -> Response:
 
 
 async def show_standard(page_request: OrganizationRequest) -> Response:
-    """The same of the questionnaire of the service."""
-    return _shown(page_request, _ours())
+    """The same of the questionnaire of the service, also before its first use."""
+    found = await _all(page_request)
+    return _shown(page_request, next((one for one in found if one["edition"] == EDITION), _ours()))
+
+
+async def _all(page_request: OrganizationRequest) -> Sequence[Mapping[str, Any]]:
+    found = await page_request.ask_one(ApiQuery("listQuestionnaires", {"limit": _MOST}))
+    items: Sequence[Mapping[str, Any]] = found["items"]
+    return items
 
 
 async def remove(page_request: OrganizationRequest) -> Response:
@@ -102,7 +110,7 @@ async def show_new(page_request: OrganizationRequest) -> Response:
     """The form of a new questionnaire; ``copies`` in the address says which one it begins as."""
     copied = page_request.query.get("copies", "")
     known = await _copied(page_request, copied)
-    return _form_page(page_request, _Entered("", written(known), known), [("copies", copied)])
+    return await _form_page(page_request, _Entered("", written(known), known), [("copies", copied)])
 
 
 async def create(page_request: OrganizationRequest) -> Response:
@@ -113,7 +121,7 @@ async def create(page_request: OrganizationRequest) -> Response:
     hidden = [("copies", copied)]
     found = entered.read()
     if _shows(form):
-        return _form_page(page_request, entered, hidden, key=form.get("key"))
+        return await _form_page(page_request, entered, hidden, key=form.get("key"))
     outcome = await page_request.change(
         "createQuestionnaire",
         body={"name": entered.name, "parts": found.parts},
@@ -122,7 +130,7 @@ async def create(page_request: OrganizationRequest) -> Response:
     )
     refusal = _refusal(found.faults, outcome.refusal)
     if refusal is not None:
-        return _form_page(page_request, entered, hidden, refusal=refusal)
+        return await _form_page(page_request, entered, hidden, refusal=refusal)
     return page_request.go(page_request.path("questionnaires", outcome.answer["id"]), "questionnaire_made")
 
 
@@ -133,7 +141,7 @@ async def show_change(page_request: OrganizationRequest) -> Response:
         return page_request.go(page_request.path("questionnaires", questionnaire["id"]))
     parts = questionnaire["parts"]
     entered = _Entered(questionnaire["name"], written(parts), parts)
-    return _form_page(page_request, entered, [("tag", tag_of(questionnaire))], questionnaire=questionnaire)
+    return await _form_page(page_request, entered, [("tag", tag_of(questionnaire))], questionnaire=questionnaire)
 
 
 async def change(page_request: OrganizationRequest) -> Response:
@@ -144,7 +152,7 @@ async def change(page_request: OrganizationRequest) -> Response:
     hidden = [("tag", form.get("tag"))]
     found = entered.read()
     if _shows(form):
-        return _form_page(page_request, entered, hidden, questionnaire=questionnaire)
+        return await _form_page(page_request, entered, hidden, questionnaire=questionnaire)
     outcome = await page_request.change(
         "changeQuestionnaire",
         row_id=questionnaire_id,
@@ -154,7 +162,7 @@ async def change(page_request: OrganizationRequest) -> Response:
     )
     refusal = _refusal(found.faults, outcome.refusal)
     if refusal is not None:
-        return _form_page(page_request, entered, hidden, questionnaire=questionnaire, refusal=refusal)
+        return await _form_page(page_request, entered, hidden, questionnaire=questionnaire, refusal=refusal)
     return page_request.go(page_request.path("questionnaires", questionnaire_id), "questionnaire_changed")
 
 
@@ -187,7 +195,7 @@ def _refusal(faults: object, refusal: Refusal | None) -> Refusal | None:
     return Refusal(400, "validation", text("record.not_valid"), text("questionnaire.see_lines"), names)
 
 
-def _form_page(
+async def _form_page(
     page_request: OrganizationRequest,
     entered: _Entered,
     hidden: list[tuple[str, str]],
@@ -197,6 +205,7 @@ def _form_page(
     key: str = "",
 ) -> Response:
     found = entered.read()
+    copied = [] if questionnaire else [one for one in await _all(page_request) if one["edition"] != EDITION]
     is_empty = not entered.content.strip() and refusal is None
     faults: list[LineFault] = [] if is_empty else list(found.faults)
     return page_request.page(
@@ -210,6 +219,6 @@ def _form_page(
         parts=found.parts,
         faults=faults,
         is_lost=bool(entered.known) and not is_writable(entered.known),
-        standard=_STANDARD,
+        beginnings=[(_STANDARD, NAME), *((one["id"], one["name"]) for one in copied)],
         refusal=refusal,
     )
