@@ -19,7 +19,6 @@ from normata.records.assurance import VendorAssessment
 from normata.vendors.questions import EDITION, NAME, questions_of, standard
 
 _STANDARD = "standard"  # what a copy of the questionnaire of the service begins with
-_MOST = "1000"  # questionnaires that a new one may begin as
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:
@@ -54,12 +53,13 @@ async def show_one(page_request: OrganizationRequest) -> Response:
 
 async def show_standard(page_request: OrganizationRequest) -> Response:
     """The same of the questionnaire of the service, also before its first use."""
-    found = await _all(page_request)
+    found = await _first(page_request)
     return _shown(page_request, next((one for one in found if one["edition"] == EDITION), _ours()))
 
 
-async def _all(page_request: OrganizationRequest) -> Sequence[Mapping[str, Any]]:
-    found = await page_request.ask_one(ApiQuery("listQuestionnaires", {"limit": _MOST}))
+async def _first(page_request: OrganizationRequest) -> Sequence[Mapping[str, Any]]:
+    """The first hundred questionnaires by name, which is all of them almost everywhere."""
+    found = await page_request.ask_one(ApiQuery("listQuestionnaires"))
     items: Sequence[Mapping[str, Any]] = found["items"]
     return items
 
@@ -205,7 +205,7 @@ async def _form_page(
     key: str = "",
 ) -> Response:
     found = entered.read()
-    copied = [] if questionnaire else [one for one in await _all(page_request) if one["edition"] != EDITION]
+    copied = [] if questionnaire else [one for one in await _first(page_request) if one["edition"] != EDITION]
     is_empty = not entered.content.strip() and refusal is None
     faults: list[LineFault] = [] if is_empty else list(found.faults)
     return page_request.page(
