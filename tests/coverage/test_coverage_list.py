@@ -59,6 +59,25 @@ def test_pages_of_a_filter_follow_each_other(alpha: Stating, monkeypatch: pytest
     assert [one["id"] for one in backwards["items"]] == whole[::-1]
 
 
+def test_controls_are_found_by_identifier_and_slug(alpha: Stating) -> None:
+    """On both databases; exactly, and together with other filters."""
+    everything = _page(alpha, {})["items"]
+    for name in ("identifier", "slug"):
+        values = sorted({one[name] for one in everything})
+        for chosen in (values[:1], values[1:3], [values[0], "nothing"], ["nothing"]):
+            page = _page(alpha, {name: chosen})
+            meant = [one["id"] for one in everything if one[name] in chosen]
+            assert ([one["id"] for one in page["items"]], page["total"]) == (meant, len(meant))
+        assert _page(alpha, {name: values[0].swapcase()})["items"] == []
+    one = everything[0]
+    both = {"identifier": one["identifier"], "frameworks": one["frameworkId"]}
+    assert [found["id"] for found in _page(alpha, both)["items"]] == [
+        item["id"]
+        for item in everything
+        if item["identifier"] == one["identifier"] and item["frameworkId"] == one["frameworkId"]
+    ]
+
+
 def _state(alpha: Stating) -> None:
     """Say something of everything that there is to say, also of a framework that is left afterwards."""
     coverage_filter: dict[str, dict[str, Any]] = {

@@ -159,3 +159,27 @@ def look_up(instance: Served, email: str) -> Sequence[Any]:
 def make_token(instance: Served, email: str) -> None:
     """Make a token as the command does."""
     change(instance.database, lambda unit: tokens.create(unit, email=email, scope="read", lifetime=timedelta(hours=1)))
+
+
+@on_both
+def test_members_and_invitations_are_found_by_address(service: Served) -> None:
+    """In any case, as people are; a text that is no address finds nobody."""
+    headers = service.bearer("admin", scope="admin")
+    for path in ("/members/", "/invitations/"):
+        for address in ("new@alpha.example", "new@alpha.exampl", "other@alpha.example"):
+            body = {"organizationId": world.ALPHA, "email": address, "role": "viewer"}
+            assert service.client.post("/invitations/", json=body, headers=headers).status_code == 201
+
+        def found(*emails: str, path: str = path) -> set[str]:
+            answer = service.client.get(
+                path, params={"organizationId": world.ALPHA, "email": [*emails]}, headers=headers
+            )
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["total"] == len(answer.json()["items"])
+            return {item["email"] for item in answer.json()["items"]}
+
+        known = ("admin@alpha.example", "viewer@alpha.example")
+        one, other = known if path == "/members/" else ("new@alpha.example", "other@alpha.example")
+        assert found(one) == found(one.upper()) == {one}
+        assert found(one, other, "nobody@alpha.example") == {one, other}
+        assert found("nobody@alpha.example", "alpha.example", "", "%") == set()

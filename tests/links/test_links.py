@@ -50,7 +50,7 @@ def ask(service: Served) -> Ask:
 
     def ask(method: str, path: str = "/links/", *, user: str = "editor", **values: Any) -> Response:
         named = {"organizationId": ALPHA} | values
-        sent: dict[str, Any] = {"json": named} if method == "POST" else {"params": named}
+        sent: dict[str, Any] = {"POST": {"json": named}, "GET": {"params": named}}.get(method, {})
         return service.client.request(method, path, headers=bearers[user], **sent)
 
     return ask

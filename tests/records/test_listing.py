@@ -38,6 +38,7 @@ every_kind = pytest.mark.parametrize(
     scope="module",
 )
 COUNT = 12
+NAMES = {"slug", "shortId", "identifier"}
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,8 @@ def _record(kind: type[Restorable], number: int) -> dict[str, Any]:
             record[name] = 1 + (number + place) % 5
         elif sort in ("number", "integer"):
             record.update({name: record[name] + number} if name in record else {})
+    if "identifier" in record:
+        record["identifier"] += f"{number}"
     return record | ({"slug": f"list-{number}"} if "slug" in full else {})
 
 
@@ -150,7 +153,7 @@ def test_every_enum_flag_and_reference_filters(kind: type[Restorable], shared: S
                     "updatedSince",
                 ),
                 "If-None-Match",
-            }
+            } | (NAMES & {*shape})
         for name in filters:
             values = sorted({item[name] for item in items if item[name] is not None}, key=str)
             assert values
@@ -163,6 +166,35 @@ def test_every_enum_flag_and_reference_filters(kind: type[Restorable], shared: S
                     assert listing.page(limit=5, **{name: sent})["total"] == len(live)
                 if shape[name] != "boolean":
                     assert listing.ids(archived="include", **{name: "NOTHING"}) == []
+
+
+@every_kind
+def test_names_filter_exactly(kind: type[Restorable], shared: Served) -> None:
+    """By what people and programs call a record; repeated, and along with everything else that a list takes."""
+    listing, items = shared.listing(f"/{kind.path}/"), everything(shared, kind)
+    for name in sorted(NAMES & {*SHAPES[kind.path].fields}):
+        values = sorted({item[name] for item in items if item[name] is not None}, key=str)
+        for chosen in ([values[0]], [values[1]], values[-2:], values):
+            these = [item for item in items if item[name] in chosen]
+            live = [item for item in these if item["archivedAt"] is None]
+            for archived, found in (("include", these), ("exclude", live)):
+                listed = listing.page(archived=archived, **{name: chosen})
+                assert ([item["id"] for item in listed["items"]], listed["total"]) == (expected(found), len(found))
+            oldest = listing.walk(sortColumn="createdAt", archived="include", **{name: chosen})
+            assert [item["id"] for item in oldest] == expected(these)[::-1]
+            by_title = listing.follow(sortColumn=kind.title_column(), **{name: chosen})
+            assert {item["id"] for item in by_title} == {item["id"] for item in live}
+        first = next(item for item in items if item[name] == values[0])
+        both = {name: values[0], "archived": "include", "search": first[kind.title_column()]}
+        assert first["id"] in listing.ids(**both)
+        assert listing.ids(**both | {"search": "nothing has this"}) == []
+        if isinstance(values[0], int):
+            assert listing.ids(**{name: 2**31 - 1}) == []
+            assert listing.faults(**{name: ["1", "1_0"]}) == [(name, "invalid")]
+            assert listing.faults(**{name: 2**63}) == [(name, "too_large")]
+        else:
+            assert listing.ids(archived="include", **{name: [values[0].upper() + "?", "Not a slug!", ""]}) == []
+        assert [fault for fault, _ in listing.faults(**{name: ["1"] * 101})] == [name]
 
 
 @every_kind
@@ -181,7 +213,7 @@ def test_two_filters_find_what_both_do(kind: type[Restorable], shared: Served) -
 def test_since_when_it_was_changed(kind: type[Restorable], shared: Served) -> None:
     listing, items = shared.listing(f"/{kind.path}/"), everything(shared, kind)
     if "updatedAt" not in SHAPES[kind.path].fields:
-        assert listing.page(updatedSince="nonsense") == listing.page()  # it does not say when it was changed
+        assert listing.faults(updatedSince="2026-07-06") == [("updatedSince", "unknown")]
         return
     for since in ("2026-07-06T00:00:00.000Z", "2026-07-06", "2026-07-06T02:00:00+02:00"):
         found = [item for item in items if item["updatedAt"] >= "2026-07-06T00:00:00.000Z"]
@@ -261,6 +293,20 @@ def test_what_no_index_has_in_order_is_found_by_what_it_meets(
             found = plans(shared, kind, monkeypatch, **query)
             assert any(f" ix_{kind.__tablename__}_{name}_list " in step for step in found), found
             assert not any(everything_in_order in f"{step} " for step in found), found
+
+
+@pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True, scope="module")
+@pytest.mark.parametrize("kind", [pytest.param(*kind.values, id=kind.id) for kind in KINDS])
+def test_names_are_found_by_their_indexes(
+    kind: type[Restorable], shared: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = everything(shared, kind)
+    for name in sorted({"slug", "shortId"} & {*SHAPES[kind.path].fields}):
+        values = [item[name] for item in items if item[name] is not None][:2]
+        for query in ({name: values[:1]}, {name: values, "sortColumn": kind.title_column()}):
+            found = plans(shared, kind, monkeypatch, **query)
+            condition = f"(organization_id=? AND {'slug' if name == 'slug' else 'short_id'}=?"
+            assert any(condition in step for step in found), found
 
 
 @pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True, scope="module")

@@ -28,12 +28,11 @@ def asking(service: Served) -> Callable[..., Response]:
 
     def ask(user: str, method: str, path: str = "/views/", **body: Any) -> Response:
         names = {"organizationId": ALPHA}
-        sends = method in ("POST", "PATCH")
         return service.client.request(
             method,
             path,
-            params={} if sends else names | body,
-            json=(names if method == "POST" else {}) | body if sends else None,
+            params=names | body if method == "GET" else {},
+            json=(names if method == "POST" else {}) | body if method in ("POST", "PATCH") else None,
             headers=bearers[user],
         )
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import UtcTimestamp, now
-from normata.core.schema.fields import ControlType, CoverageStatus, Identifier
+from normata.core.schema.fields import ControlType, CoverageStatus, Identifier, ShortText
 from normata.core.schema.paging import QueryFlag
 from normata.coverage.assessments import assessed_to_wire, read_assessments
 from normata.coverage.covering import covering_matches
@@ -22,13 +22,18 @@ from normata.frameworks.control_query import ControlQuery
 from normata.frameworks.coverage_filter import CoverageFilter
 from normata.frameworks.model import Control, ControlCoverage, EffectiveCoverage
 
+_Names = Annotated[list[ShortText], Field(max_length=100)]
+
 
 class CoverageQuery(ControlQuery):
     """The query of the list of coverage: that of the list of controls, with more filters."""
 
     counts_all: ClassVar[bool] = False
 
-    repeated: ClassVar[tuple[str, ...]] = ("coverageStatus", "effectiveCoverageStatus", "ownerId")
+    repeated: ClassVar[tuple[str, ...]] = (
+        *("frameworks", "coverageStatus", "effectiveCoverageStatus", "ownerId"),
+        *("identifier", "slug"),
+    )
 
     coverage_status: Annotated[
         list[CoverageStatus] | None,
@@ -59,17 +64,29 @@ class CoverageQuery(ControlQuery):
         Field(description="Only controls that this member is responsible for, or one of these where it is repeated."),
     ] = None
     type: Annotated[ControlType | None, Field(description="Only categories, or only other controls.")] = None
+    identifier: Annotated[
+        _Names | None, Field(description="Only controls with this identifier, or one of these where it is repeated.")
+    ] = None
+    slug: Annotated[
+        _Names | None, Field(description="Only controls with this slug, or one of these where it is repeated.")
+    ] = None
 
     @property
     @override
     def conditions(self) -> Sequence[ColumnElement[bool]]:
-        of_type = [] if self.type is None else [Control.type == self.type]
-        return (*super().conditions, *self._following, *self._assessed, *of_type)
+        named = _conditions(
+            None if self.type is None else Control.type == self.type,
+            Control.identifier.in_(self.identifier) if self.identifier else None,
+            Control.slug.in_(self.slug) if self.slug else None,
+        )
+        return (*super().conditions, *self._following, *self._assessed, *named)
 
     @property
     @override
     def coverage_filter(self) -> CoverageFilter | None:
-        if self.search or self.frameworks or self.baseline or self.type or not self.conditions:
+        if self.search or self.frameworks or self.baseline or self.type or self.identifier or self.slug:
+            return None
+        if not self.conditions:
             return None
         return CoverageFilter(self._following, self._assessed, self._includes_unassessed)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import orjson
 from pydantic import Field, ValidationError
 from sqlalchemy import bindparam, delete, func, select, update
-from typing_extensions import override
 
 from normata.core.changes.source import Fault, FaultyInput, Row, pointer
 from normata.core.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
@@ -42,6 +41,8 @@ DECIDE_WRITES = (update_of(EntitlementReviewItem, *_DECIDED),)
 class ItemQuery(PageQuery):
     """The query of the items of a review."""
 
+    repeated: ClassVar[tuple[str, ...]] = ("decision", "system")
+
     decision: Annotated[
         list[Decision] | None, Field(description="Only items with this decision, or one of these where it is repeated.")
     ] = None
@@ -49,12 +50,6 @@ class ItemQuery(PageQuery):
     system: Annotated[
         list[Name] | None, Field(max_length=100, description="Only items of this system, or one of these.")
     ] = None
-
-    @classmethod
-    @override
-    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        lists = {name: [value for key, value in pairs if key == name] for name in ("decision", "system")}
-        return cls.model_validate(dict(pairs) | {name: values for name, values in lists.items() if values})
 
 
 class SystemProgress(Wire):

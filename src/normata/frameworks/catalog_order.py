@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from sqlalchemy import ColumnElement, Select, String, and_, cast, func, select
 
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Transaction
-from normata.core.schema.paging import matching
+from normata.core.schema.word_search import matching
 from normata.frameworks.model import Control
 
 

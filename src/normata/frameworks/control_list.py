@@ -15,16 +15,10 @@ from sqlalchemy.sql.visitors import iterate
 from normata.core.db.transaction import Transaction
 from normata.core.db.trigrams import Hits, among_few
 from normata.core.schema.cursors import LONGEST_KEY, SortKeys
-from normata.core.schema.paging import (
-    Counted,
-    Found,
-    envelope,
-    fetch_page,
-    matching,
-    ordered,
-)
+from normata.core.schema.paging import Counted, Found, envelope, fetch_page, ordered
 from normata.core.schema.text import fold
 from normata.core.schema.wire import listed_columns, wire_names
+from normata.core.schema.word_search import matching
 from normata.errors import NotFound
 from normata.frameworks.catalog_order import PLACES, OnPage, Stretch, matching_positions, part, searched, spans
 from normata.frameworks.control_query import ControlQuery

@@ -20,7 +20,8 @@ class ControlQuery(PastPageQuery):
 
     counts_all: ClassVar[bool] = True
 
-    repeated: ClassVar[tuple[str, ...]] = ()  # parameters that may be repeated, by their names on the wire
+    repeated: ClassVar[tuple[str, ...]] = ("frameworks",)
+    bracketed: ClassVar[tuple[str, ...]] = ("frameworks",)
 
     sort_column: Annotated[
         Literal[
@@ -54,10 +55,7 @@ class ControlQuery(PastPageQuery):
     @override
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
         """The query, with all encodings of the array combined."""
-        arrays = {name: [value for key, value in pairs if key == name] for name in cls.repeated}
-        named = [value for name, value in pairs if re.fullmatch(r"frameworks(\[\d*\])?", name)]
-        arrays["frameworks"] = named
-        return cls.model_validate(dict(pairs) | {name: values for name, values in arrays.items() if values})
+        return super().read([(re.sub(r"\Aframeworks\[\d*\]\Z", "frameworks", name), value) for name, value in pairs])
 
     @property
     def selected_frameworks(self) -> set[str]:

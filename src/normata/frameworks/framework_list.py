@@ -11,18 +11,10 @@ from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, se
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import UtcTimestamp
 from normata.core.schema.fields import Timestamp
-from normata.core.schema.paging import (
-    PastPageQuery,
-    QueryFlag,
-    Search,
-    SortDirection,
-    envelope,
-    fetch_page,
-    matching,
-    ordered,
-)
+from normata.core.schema.paging import PastPageQuery, QueryFlag, Search, SortDirection, envelope, fetch_page, ordered
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire, listed_columns, wire, wire_names
+from normata.core.schema.word_search import matching
 from normata.errors import NotFound
 from normata.frameworks.model import Framework as FrameworkTable
 from normata.frameworks.model import FrameworkAdoption

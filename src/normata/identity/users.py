@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, Field, StringConstraints
 from sqlalchemy import bindparam, func, insert, select, update
 
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.core.db.transaction import Transaction
-from normata.core.schema.addresses import email_key
+from normata.core.schema.addresses import LONGEST_EMAIL, email_key
 from normata.core.schema.table import sql_table
 from normata.core.schema.text import plain
 from normata.errors import NotFound
@@ -18,6 +19,15 @@ from normata.identity.model import Membership, Operator, User
 # The tables that :func:`create` and :func:`bring_back` write.
 CREATION_WRITES = (insert_of(User), update_of(User, "removed_at"))
 RENAME_WRITES = (update_of(User, "name"),)
+
+Addresses = Annotated[
+    list[Annotated[str, StringConstraints(max_length=LONGEST_EMAIL, pattern=r"^[^\x00]*$"), AfterValidator(email_key)]],
+    Field(
+        max_length=100,
+        description="Only whoever has this email address, or one of these where it is repeated; the case of its"
+        " letters does not matter.",
+    ),
+]
 
 
 def named(transaction: Transaction, name: str) -> Any | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 from sqlalchemy import (
@@ -25,7 +25,6 @@ from sqlalchemy import (
     type_coerce,
     union_all,
 )
-from typing_extensions import override
 
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.descriptions import known_values
@@ -82,6 +81,8 @@ class LinkAnswer(Wire):
 class LinkQuery(PageQuery):
     """The query of the list of links."""
 
+    repeated: ClassVar[tuple[str, ...]] = ("id",)
+
     kind: Annotated[LinkedKind | None, Field(description="Only links of what has this kind and `id`.")] = None
     id: Annotated[
         _Ids | None,
@@ -90,13 +91,6 @@ class LinkQuery(PageQuery):
         ),
     ] = None
     relation: Annotated[Token | None, Field(description="Only links with this relation, such as `IMPLEMENTS`.")] = None
-
-    @classmethod
-    @override
-    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query, with all values of a repeated ``id``."""
-        ids = [value for name, value in pairs if name == "id"]
-        return cls.model_validate({**dict(pairs), **({"id": ids} if ids else {})})
 
     @model_validator(mode="after")
     def _names_one_kind(self) -> Self:

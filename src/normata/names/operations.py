@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
-from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.http.operation import ListOperation, Operation, ReadOperation
@@ -60,6 +59,8 @@ else:  # the names are known at run time only
 class NamesQuery(NameQuery):
     """The query of the list of names."""
 
+    repeated: ClassVar[tuple[str, ...]] = ("id",)
+
     kind: Annotated[
         NamedKind,
         Field(
@@ -69,13 +70,6 @@ class NamesQuery(NameQuery):
             " `frameworks`, `controls`, `controlCoverages` (assessments), or `questionnaires`."
         ),
     ] = Control.array
-
-    @classmethod
-    @override
-    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query, with all values of a repeated ``id``."""
-        ids = [value for name, value in pairs if name == "id"]
-        return cls.model_validate({**dict(pairs), **({"id": ids} if ids else {})})
 
 
 class NamePage(Page[Name]):

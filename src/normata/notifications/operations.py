@@ -117,6 +117,7 @@ organization goes into the query, as in every read.""",
         build=lambda transaction, request: inbox.list_notifications(
             transaction, request.caller.user_id, request.query, prefix=request.prefix
         ),
+        ignores_unknown=True,
         answer=NotificationPage,
         answer_description="A page of notifications.",
         example=_NOTIFICATION_PAGE,

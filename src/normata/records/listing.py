@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema, create_model
 from pydantic.alias_generators import to_camel
@@ -23,14 +22,13 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.db.trigrams import among_few
 from normata.core.db.types import Document
 from normata.core.schema.cursors import Part, SortKeys
 from normata.core.schema.descriptions import known_values
-from normata.core.schema.fields import Identifier, Token, parse_timestamp
+from normata.core.schema.fields import Identifier, ShortId, ShortText, Token, parse_timestamp
 from normata.core.schema.paging import (
     Found,
     PageQuery,
@@ -38,19 +36,22 @@ from normata.core.schema.paging import (
     Search,
     SortDirection,
     count,
+    digits_only,
     envelope,
     fetch_page,
     found_of,
-    matching,
     ordered,
 )
 from normata.core.schema.text import fold
 from normata.core.schema.wire import as_wire, columns, wire_names
+from normata.core.schema.word_search import matching
 from normata.errors import NotFound
 from normata.records.base import NEVER, Restorable, filter_columns, has_order, is_listed
 from normata.records.owners import has_linked_owners, is_owned_by
 
 OWNER = "owner_id"  # the filter by owners who have links
+# The columns by which people and programs call a record, besides its id. A text that no record can have finds none.
+_NAMES: dict[str, Any] = {"slug": ShortText, "short_id": Annotated[ShortId, digits_only], "identifier": ShortText}
 _MAX_VALUES = 100  # of one filter
 _NEVER: ColumnElement[str] = literal_column(NEVER)
 _MOST_VALUES = 100  # that are looked up one by one; of more, all records are sorted
@@ -71,7 +72,7 @@ class RecordQuery(PageQuery):
     """The query of the list of a kind, besides what follows from its columns."""
 
     filters: ClassVar[tuple[str, ...]] = ()  # the columns with a filter, which may be repeated
-    has_owners: ClassVar[bool] = False  # whether there is a filter by owners, who have links
+    names: ClassVar[tuple[str, ...]] = ()  # those that tell records apart, with a filter like that
 
     archived: Annotated[
         Literal["exclude", "only", "include"],
@@ -82,21 +83,10 @@ class RecordQuery(PageQuery):
     ] = None
     sort_direction: SortDirection | None = None
 
-    @classmethod
-    @override
-    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query, with all values of repeated filters."""
-        names = {to_camel(name) for name in (*cls.filters, *([OWNER] if cls.has_owners else []))}
-        repeated: defaultdict[str, list[str]] = defaultdict(list)
-        for name, value in pairs:
-            if name in names:
-                repeated[name].append(value)
-        return cls.model_validate(dict(pairs) | repeated)
-
 
 @cache
 def record_query(kind: type[Restorable]) -> type[RecordQuery]:
-    """The query model of a kind's list, with its sort columns, and a filter for each column with choices."""
+    """The query model of a kind's list, with its sort columns, and a filter for each column with choices or names."""
     names = tuple(to_camel(column.name) for column in _sortable(kind))
     fields: dict[str, Any] = {
         "sort_column": (
@@ -110,6 +100,9 @@ def record_query(kind: type[Restorable]) -> type[RecordQuery]:
         described = Field(description="Only records that were changed at this time or later.")
         fields["updated_since"] = (Annotated[_Since | None, described], None)
     filtered = filter_columns(kind)
+    names_of_records = tuple(name for name in _NAMES if name in kind.sql().c)
+    for name in names_of_records:
+        fields[name] = (_filter_of(name, _NAMES[name]), None)
     for column in filtered:
         fields[column.name] = (_filter(column), None)
     if has_linked_owners(kind):
@@ -117,7 +110,8 @@ def record_query(kind: type[Restorable]) -> type[RecordQuery]:
         fields[OWNER] = (Annotated[_Members | None, described], None)
     model = create_model(f"{kind.__name__}Query", __base__=RecordQuery, **fields)
     model.filters = tuple(column.name for column in filtered)
-    model.has_owners = has_linked_owners(kind)
+    model.names = names_of_records
+    model.repeated = tuple(map(to_camel, (*model.filters, *model.names, *([OWNER] if has_linked_owners(kind) else []))))
     return model
 
 
@@ -132,7 +126,11 @@ def _filter(column: Column[Any]) -> Any:
         item = Annotated[Token, Field(json_schema_extra={"x-extensible-enum": list(known)})]
     elif isinstance(column.type, Boolean):
         item = QueryFlag
-    name = to_camel(column.name)
+    return _filter_of(column.name, item, known)
+
+
+def _filter_of(column: str, item: Any, known: Sequence[str] = ()) -> Any:
+    name = to_camel(column)
     described = f"Only records whose `{name}` is this, or one of these where it is repeated.{known_values(known)}"
     return Annotated[Annotated[list[item], Field(max_length=_MAX_VALUES)] | None, Field(description=described)]
 
@@ -146,11 +144,11 @@ def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -
     table = kind.__tablename__
     hits = transaction.hits(fold(query.search or "").split(), query.organization_id, [table])
     is_common = table in hits.common
-    if table in hits.few or _owners(query):
+    if table in hits.few or _owners(query) or _is_named(query):
         records = _records(kind, query)
         if table in hits.few:
             records = records.where(among_few(kind.sql().c.id, table))
-        # No order of an index, so that the database starts from the few ids.
+        # No order of an index, so that the database starts from the few ids or names.
         order, parameters = _order(kind, query, by_index=False), {"organization": query.organization_id}
         found = fetch_page(transaction, records, order, query, {**hits.parameters(), **parameters})
     elif _is_scattered(query):
@@ -270,8 +268,8 @@ def _conditions(
     """The conditions on a record; that of the organization comes first.
 
     ``among_many`` is true if so many match that they are best found in the list's order: sorting the ids of 10,000
-    takes some milliseconds, skipping others may mean a million. See :func:`normata.core.schema.paging.matching` for
-    ``is_common``. ``without`` is a filter to ignore.
+    takes some milliseconds, skipping others may mean a million. See
+    :func:`normata.core.schema.word_search.matching` for ``is_common``. ``without`` is a filter to ignore.
     """
     table = kind.sql().c
     conditions: list[ColumnElement[bool]] = [table.organization_id == query.organization_id]
@@ -279,7 +277,7 @@ def _conditions(
         conditions.append(table.archived_at.is_(None))
     elif query.archived == "only":
         conditions.append(table.archived_at.is_not(None))
-    for name in query.filters:
+    for name in (*query.filters, *query.names):
         values = getattr(query, name)
         if values and name != without:
             # With `=`, an index has the rows of one value in the order of the list.
@@ -304,6 +302,11 @@ def _conditions(
 def _since(query: Any) -> str | None:
     """The condition that a record was changed at a time or later; risk reviews do not have it."""
     return getattr(query, "updated_since", None)
+
+
+def _is_named(query: Any) -> bool:
+    """Whether records are asked for by a name of theirs, of which there are few."""
+    return any(getattr(query, name) for name in query.names)
 
 
 def _owners(query: Any) -> list[str]:

@@ -23,6 +23,15 @@ from normata.records.change_operations import archive_operation, change_operatio
 from normata.records.read_operations import get_operation, list_operation
 from normata.records.restore import restore, restore_writes
 
+# The kinds whose restores the first clients know, which may send parameters that these do not have.
+_IGNORING = frozenset(
+    {
+        *("tasks", "auditItems", "assets", "policies", "record-categories", "entitlement-reviews", "audits"),
+        *("risk-reviews", "acronyms", "labels", "integration-checks", "incidents", "vendors", "records"),
+        *("vulnerability-classes", "variables"),
+    }
+)
+
 
 class IntegrationCheckRestore(BaseModel):
     """The optional body of the restore of an integration check."""
@@ -63,6 +72,7 @@ def restore_operation(kind: type[Restorable]) -> ChangeOperation:
         body=IntegrationCheckRestore if takes_body else None,
         body_example={"organizationId": "org-harbourlight"} if takes_body else None,
         is_conditional=True,
+        ignores_unknown=kind.path in _IGNORING,
         answer=None if kind.answers_null else wire(kind),
         answer_description="`null`: the check is live again." if kind.answers_null else f"The {words}, live again.",
         example=None if kind.answers_null else examples.restored(kind),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field, create_model
 from sqlalchemy import ColumnElement, and_, false, not_, or_, select
-from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.schema.fields import Identifier, RiskLevel
@@ -28,6 +27,8 @@ _Rating = Annotated[int | None, Field(ge=1, le=5, description="Only risks with t
 class RiskRegisterQuery(PastPageQuery):
     """The query of the register of risks."""
 
+    repeated: ClassVar[tuple[str, ...]] = ("id", "level")
+
     of: Of = "residual"
     id: Annotated[
         list[Identifier] | None,
@@ -42,12 +43,6 @@ class RiskRegisterQuery(PastPageQuery):
     rests_on_gap: Annotated[
         QueryFlag | None, Field(description="Whether something has to be claimed that rests on a gap.")
     ] = None
-
-    @classmethod
-    @override
-    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        lists = {name: [value for key, value in pairs if key == name] for name in ("id", "level")}
-        return cls.model_validate(dict(pairs) | {name: values for name, values in lists.items() if values})
 
 
 class RiskStateLevels(Wire):

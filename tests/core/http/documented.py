@@ -39,11 +39,11 @@ def answer(operation: Operation, status: int) -> dict[str, Any]:
 
 
 def headers(answer_: dict[str, Any]) -> set[str]:
-    """The names of the headers that an answer of now has on a service without limits, in lower case."""
+    """The names of the headers, in lower case, that an answer of now has: without limits and without a preference."""
     components = document()["components"]["headers"]
     named = {name: header.get("$ref", "").rpartition("/")[2] for name, header in answer_["headers"].items()}
     found = {name.lower() for name, component in named.items() if not component or components[component]["required"]}
-    return found - {"memento-datetime"}
+    return found - {"memento-datetime", "preference-applied"}
 
 
 def examples(media: dict[str, Any]) -> Iterator[Any]:

@@ -70,6 +70,7 @@ def orders(operation: ListOperation) -> Iterator[dict[str, str]]:
             yield {"search": "c", "sortColumn": "createdAt"}
     if "archived" in properties:
         yield {"archived": "include"}
+    if "updatedSince" in properties:
         yield {"archived": "include", "updatedSince": "2020-01-01"}
     if "effectiveCoverageStatus" in properties:
         yield {"effectiveCoverageStatus": "FULL"}

@@ -110,11 +110,6 @@ def test_of_a_repeated_parameter_the_last_counts(listing: Listing) -> None:
     assert listing.get(organizationId=[ALPHA, BETA]).status_code == 404
 
 
-@all_lists
-def test_parameters_that_are_not_known_are_ignored(listing: Listing) -> None:
-    assert listing.page(colour="red", Limit="5") == listing.page()
-
-
 # --- Who may ask
 
 

@@ -51,6 +51,7 @@ from normata.core.http.long_dry_runs import (
 from normata.core.http.negotiation import Headers, entity_tag
 from normata.core.http.operation import ChangeOperation
 from normata.core.http.problems import FieldFault, InvalidRequest, UnsupportedMediaType
+from normata.core.http.query_names import QueryNames
 from normata.core.http.request import Request
 from normata.core.http.responses import EncodedJson
 from normata.core.http.services import Services
@@ -59,6 +60,8 @@ from normata.errors import DomainError, InsufficientRole
 
 T = TypeVar("T")
 
+Pairs = list[tuple[str, str]]  # names and values
+
 
 class ChangeEndpoint:
     """The ASGI application of one operation that changes something."""
@@ -66,17 +69,20 @@ class ChangeEndpoint:
     def __init__(self, operation: ChangeOperation, services: Services) -> None:
         self._operation = operation
         self._services = services
+        self._names = QueryNames(operation)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. Raises what the operation declares."""
         operation, services, context = self._operation, self._services, context_of(scope)
-        dry_run, faults = parse_dry_run(scope["query_string"])
+        pairs = QueryParams(scope["query_string"]).multi_items() if scope["query_string"] else []
+        dry_run, faults = parse_dry_run(pairs)
         # A dry run changes nothing, not even when the token was last used.
         caller = await authenticate(services, scope, scope=operation.scope, is_use=not dry_run)
         # After authentication, so that nobody else learns what is wrong with a query or body.
         stream = operation.body_stream
         context.body_limit = operation.body_limit if stream is None else stream.limit(services.means)
-        entered = await _read_input(operation, scope, receive, faults)
+        faults += self._names.faults(self._names.refused(self._names.undeclared(pairs), context))
+        entered = await _read_input(operation, scope, receive, pairs, faults)
         request = Request(
             caller=caller,
             means=services.means,
@@ -266,8 +272,10 @@ class _Input(NamedTuple):
     sent: tuple[bytes, bytes]
 
 
-async def _read_input(operation: ChangeOperation, scope: Scope, receive: Receive, faults: list[FieldFault]) -> _Input:
-    """Read the input of a request. ``faults`` are those that were found before.
+async def _read_input(
+    operation: ChangeOperation, scope: Scope, receive: Receive, pairs: Pairs, faults: list[FieldFault]
+) -> _Input:
+    """Read the input of a request, whose query has ``pairs``. ``faults`` are those that were found before.
 
     Raises InvalidRequest with all faults, and the errors of :func:`_read_body`.
     """
@@ -279,7 +287,7 @@ async def _read_input(operation: ChangeOperation, scope: Scope, receive: Receive
             faults.append(error.fault)
     if operation.query is not None:
         try:
-            query = operation.query.read(QueryParams(scope["query_string"]).multi_items())
+            query = operation.query.read(pairs)
         except ValidationError as error:
             faults += InvalidRequest.of_validation("query", error).faults
     request = HttpRequest(scope, receive)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
-from starlette.datastructures import QueryParams
 
 from normata.core.changes.difference import difference
 from normata.core.changes.idempotency import Answer
@@ -109,15 +109,15 @@ class DryRun(Wire):
     stale: AffectedControls = Field(description="The controls whose assessments would become stale by it.")
 
 
-def parse_dry_run(query_string: bytes) -> tuple[bool, list[FieldFault]]:
-    """Whether a query requests a dry run, and the faults of that.
+def parse_dry_run(pairs: Sequence[tuple[str, str]]) -> tuple[bool, list[FieldFault]]:
+    """Whether a query, by its names and values, requests a dry run, and the faults of that.
 
     An invalid value counts as a dry run, because such a request must not change anything either.
     """
-    if not query_string:
+    if not pairs:
         return False, []
     try:
-        return ChangeQuery.model_validate(dict(QueryParams(query_string).multi_items())).dry_run, []
+        return ChangeQuery.model_validate(dict(pairs)).dry_run, []
     except ValidationError as error:
         return True, [*InvalidRequest.of_validation("query", error).faults]
 

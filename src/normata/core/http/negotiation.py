@@ -1,4 +1,4 @@
-"""The meaning of request headers: the host, and content negotiation (RFC 9110, 7.2, 8.8, 12 and 13)."""
+"""The meaning of request headers: the host, content negotiation (RFC 9110, 7.2, 8.8, 12, 13), and preferences."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ Headers = dict[bytes, bytes]
 # to 4.5 ms for 30.7 kB. Brotli would take 2.6 to 3.7 ms and save 3.5 kB, but only for clients without zstd.
 CODINGS = ("zstd", "gzip")
 
+_QUOTED = re.compile(rb'"(?:\\.|[^"\\])*"?', re.DOTALL)  # also without an end, so that no text takes long
 _ENTITY_TAG = re.compile(rb'(W/)?("[^"]*")')  # whether it is weak, and the tag
 
 
@@ -86,6 +87,19 @@ def matches(if_match: bytes, entity_tag: bytes) -> bool:
 def matches_any(if_match: bytes, body: bytes) -> bool:
     """Whether an If-Match names any representation of the uncoded ``body``."""
     return any(matches(if_match, entity_tag(body, coding)) for coding in (*CODINGS, "identity"))
+
+
+def prefers_strict(prefer: bytes) -> bool:
+    """Whether a client prefers that what is wrong with its request is refused: ``handling=strict`` (RFC 7240, 4.4).
+
+    Of a preference that is repeated, the first one counts (section 2).
+    """
+    bare = _QUOTED.sub(lambda quoted: quoted[0][1:-1] if quoted[0].lower() == b'"strict"' else b"", prefer)
+    for preference in bare.lower().split(b","):
+        name, _, value = preference.partition(b";")[0].partition(b"=")
+        if name.strip() == b"handling":
+            return value.strip() == b"strict"
+    return False
 
 
 def without_port(host: str) -> str:

@@ -13,6 +13,7 @@ from normata.core.http import file_form, openapi_headers
 from normata.core.http.dry_run import DryRun
 from normata.core.http.openapi_changes import DRY_RUN_ANSWER, add_dry_run, change_parameters
 from normata.core.http.openapi_headers import (
+    APPLIED,
     CONTENT_RANGE,
     DISPOSITION,
     IF_MATCH,
@@ -20,6 +21,7 @@ from normata.core.http.openapi_headers import (
     LINK,
     LOCATION,
     MEMENTO,
+    PREFER,
     VALIDATORS,
     not_modified,
 )
@@ -93,6 +95,8 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
             found.extend(change_parameters(operation))
             if operation.is_conditional:
                 found.append(IF_MATCH)
+    if operation.ignores_unknown:
+        found.append(PREFER)
     return found
 
 
@@ -118,7 +122,7 @@ def _request_body(operation: ChangeOperation) -> dict[str, Any]:
 
 def _responses(operation: Operation) -> dict[str, Any]:
     """The answers of an operation by their status: successes and errors, each with headers and examples."""
-    headers = openapi_headers.REFERENCES
+    headers = openapi_headers.REFERENCES | (APPLIED if operation.ignores_unknown else {})
     found: dict[str, Any] = {}
     match operation:
         case ReadOperation():

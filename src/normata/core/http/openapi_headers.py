@@ -71,6 +71,23 @@ MEMENTO = {
         "schema": {"type": "string"},
     }
 }
+APPLIED = {
+    "Preference-Applied": {
+        "description": "`handling=strict` if the request asked for it.",
+        "required": False,
+        "schema": {"type": "string"},
+    }
+}
+PREFER = {
+    "name": "Prefer",
+    "in": "header",
+    "description": (
+        "With `handling=strict` (RFC 7240), a query parameter that this operation does not have is refused. Otherwise"
+        " it is ignored, unless only its case, a hyphen or an underscore is wrong."
+    ),
+    "required": False,
+    "schema": {"type": "string"},
+}
 IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",

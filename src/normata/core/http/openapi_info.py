@@ -39,7 +39,8 @@ An organization or anything in it that you may not see gets the same answer as w
 
 - Bodies are JSON. Reports can also be had as CSV and XLSX, and imports also take other media types. Every field is
   present in every answer, and `null` where there is no value. A body that makes or changes something is refused if it
-  has an unknown field. Unknown parameters of a query are ignored.
+  has an unknown field, and so is a query with an unknown parameter. The operations with a header `Prefer` ignore those,
+  unless it is `handling=strict`.
 - Success is 200. It is 201 with `Location` for one new thing, and 304 for an answer that you have already.
 - Timestamps are RFC 3339 in UTC with milliseconds: `2026-11-20T09:14:03.120Z`. A request may use any offset of RFC
   3339, or a plain date, which is midnight UTC.

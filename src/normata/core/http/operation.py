@@ -49,6 +49,8 @@ class Operation(ABC):
     organization's, ``own_role`` the smallest for the caller's own data, null if there is no difference, and ``scope``
     the smallest scope of the token. ``answer`` is the model of a success; null if it is JSON's null. ``errors`` has its
     errors besides those of every operation. An operation that ``is_long`` may compute for more than some milliseconds.
+    One that ``ignores_unknown`` parameters refuses them only if the client prefers that, because the first clients may
+    send some; all others always do.
     """
 
     method: ClassVar[str]
@@ -67,6 +69,7 @@ class Operation(ABC):
     about: type[Table] | None = None
     id_description: str = ""
     is_long: bool = False
+    ignores_unknown: bool = False
     authority: Authority = "organization"
     own_role: Role | None = None
 
@@ -120,6 +123,11 @@ class ReadOperation(Operation):
     def admits_query(self, role: str, query: Query) -> bool:
         """Whether a member with this role may send a query."""
         return self.admits(role) or (self.role_for is not None and role_suffices(role, self.role_for(query)))
+
+    @property
+    def vary(self) -> bytes:
+        """The request headers that decide on its answer in JSON (RFC 9110, section 12.5.5)."""
+        return b"accept-encoding, authorization, prefer" if self.ignores_unknown else b"accept-encoding, authorization"
 
     def answer_to(self, transaction: Transaction, request: Request) -> Any:
         """The answer to a request, in wire form, or its data if there are formats. Raises what it declares."""

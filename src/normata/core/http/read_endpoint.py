@@ -30,6 +30,7 @@ from normata.core.http.formats import FormatQuery
 from normata.core.http.operation import Lines, ReadOperation
 from normata.core.http.page_cache import Page, place_of
 from normata.core.http.problems import FieldFault, InvalidRequest
+from normata.core.http.query_names import QueryNames, Undeclared
 from normata.core.http.reads import Form, Reading, until_gone
 from normata.core.http.request import Request
 from normata.core.http.services import Services
@@ -46,9 +47,14 @@ _LONGEST_CACHED = 2_000  # bytes of a query string; a longer one is parsed each 
 
 
 class _ParsedQuery(NamedTuple):
-    """A query, null if it has faults, and the cache key of its page, empty if it is not cached."""
+    """A query, null if it has faults, and the cache key of its page, empty if it is not cached.
+
+    ``undeclared`` are the parameters that the operation does not have. The key is without them, so that they do not
+    fill the cache.
+    """
 
     query: Query | None
+    undeclared: Undeclared
     faults: tuple[FieldFault, ...] = ()
     key: str = ""
 
@@ -64,6 +70,7 @@ class ReadEndpoint:
     def __init__(self, operation: ReadOperation, services: Services) -> None:
         self._operation = operation
         self._services = services
+        self._names = QueryNames(operation)
         self._parse_cached = lru_cache(maxsize=1_000)(self._parse)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,9 +87,10 @@ class ReadEndpoint:
             list_name=operation.cached,
             media_types=_media_types(operation, parsed),
         )
-        if parsed.query is None:
+        unknown = self._names.refused(parsed.undeclared, context)
+        if parsed.query is None or unknown:
             # After authentication, so that nobody without a token learns what is wrong with a request.
-            raise InvalidRequest.of(parsed.faults)
+            raise InvalidRequest.of([*parsed.faults, *self._names.faults(unknown)])
         if operation.authority != "organization":
             page = await self._build_own(self._request(scope, caller, parsed.query, ""))
         else:
@@ -156,7 +164,7 @@ class ReadEndpoint:
             if operation.authority == "operator":
                 self._services.require_operator(transaction, caller)
             answer = operation.answer_to(transaction, request)
-            return Page("", Content(encode(answer)), place_of(answer, request.query))
+            return Page("", Content(encode(answer), vary=operation.vary), place_of(answer, request.query))
 
         scope = TenantScope(readable=tuple(caller.roles), users=(caller.user_id,))
         return await self._services.database.read(work, scope, is_long=operation.is_long)
@@ -197,15 +205,18 @@ class ReadEndpoint:
 
     def _parse(self, query_string: bytes) -> _ParsedQuery:
         """Parse the query. The last value of a repeated parameter counts, except for arrays."""
+        pairs = QueryParams(query_string).multi_items()
+        undeclared = self._names.undeclared(pairs)
         try:
-            query = self._operation.query.read(QueryParams(query_string).multi_items())
+            query = self._operation.query.read(pairs)
         except ValidationError as error:
-            return _ParsedQuery(None, tuple(InvalidRequest.of_validation("query", error).faults))
+            return _ParsedQuery(None, undeclared, tuple(InvalidRequest.of_validation("query", error).faults))
         # An id in the path would have to be part of the cache key, and so would it whether a page is named.
         is_combined = isinstance(query, OwnPageQuery) and query.cursor is not None and "page" in query.model_fields_set
         can_be_key = "{" not in self._operation.path and _is_short(query_string) and not is_combined
         is_cached = self._operation.cached is not None and can_be_key
-        return _ParsedQuery(query, key=f"{self._operation.path} {query.model_dump_json()}" if is_cached else "")
+        key = f"{self._operation.path} {query.model_dump_json()}" if is_cached else ""
+        return _ParsedQuery(query, undeclared, key=key)
 
 
 def _after(lines: Lines, request: Request, place: Any, transaction: Transaction) -> tuple[bytes, Any]:

@@ -72,7 +72,7 @@ class Reading:
         cached = operation.cached
         revision = current_revision(transaction, request.organization_id, cached) if cached else ""
         answer = operation.answer_to(transaction, request)
-        return Page(revision, Content(encode(answer)), place_of(answer, request.query))
+        return Page(revision, Content(encode(answer), vary=operation.vary), place_of(answer, request.query))
 
     def _presented(self, read: list[Any]) -> Any:
         """Reports in the requested format, or in wire form."""

@@ -13,10 +13,11 @@ from sqlalchemy import ColumnElement, Select, UnaryExpression, bindparam
 from normata.core.db.transaction import Transaction
 from normata.core.db.trigrams import NO_HITS, among_few
 from normata.core.schema.fields import Identifier
-from normata.core.schema.paging import Found, PageQuery, Search, envelope, fetch_page, matching
+from normata.core.schema.paging import Found, PageQuery, Search, envelope, fetch_page
 from normata.core.schema.positions import with_todays_position
 from normata.core.schema.text import fold
 from normata.core.schema.wire import Wire
+from normata.core.schema.word_search import matching
 
 _MAX_IDS = 100  # the number of rows on a page
 

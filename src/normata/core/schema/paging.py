@@ -13,12 +13,8 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Select,
-    String,
     UnaryExpression,
-    and_,
-    bindparam,
     func,
-    literal,
     literal_column,
     select,
     true,
@@ -27,14 +23,11 @@ from sqlalchemy import (
 from normata.core.db.transaction import NO_PARAMETERS, Parameters, Transaction
 from normata.core.schema.cursors import Cursor, Order, Part, SortKeys, decode, digest, encode
 from normata.core.schema.fields import Timestamp
-from normata.core.schema.text import fold
 from normata.errors import PageTooDeep, UnfitCursor
 
 Item = TypeVar("Item")
 
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
-
-FEW_WORDS = 4  # words in a search; statements for so many are worth caching
 
 MOST_COUNTED = 10_000  # rows of most lists; so far their pages have numbers, too
 
@@ -88,17 +81,27 @@ digits_only = BeforeValidator(_plain_integer)
 
 
 class Query(BaseModel):
-    """The base of query models, without parameters."""
+    """The base of query models, without parameters.
+
+    ``repeated`` has the arrays, which are repeated, and ``bracketed`` those that may also be written as ``name[]`` and
+    ``name[0]``, both by their names on the wire.
+    """
 
     model_config = ConfigDict(alias_generator=to_camel)
 
+    repeated: ClassVar[tuple[str, ...]] = ()
+    bracketed: ClassVar[tuple[str, ...]] = ()
+
     @classmethod
     def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query from the names and values of a query string. If a name is repeated, the last value counts.
+        """The query from the names and values of a query string. If another than an array is repeated, the last counts.
 
         Raises :class:`pydantic.ValidationError`.
         """
-        return cls.model_validate(dict(pairs))
+        found: dict[str, Any] = dict(pairs)
+        for repeated in found.keys() & cls.repeated:
+            found[repeated] = [value for name, value in pairs if name == repeated]
+        return cls.model_validate(found)
 
 
 class OrganizationQuery(Query):
@@ -350,49 +353,3 @@ def ordered(
         # PostgreSQL reads no order with nulls last from an index backwards, even where there are none.
         order.append(one if isinstance(key, Column) and not key.nullable else one.nulls_last())
     return [*order, tie.asc()]
-
-
-def matching(column: ColumnElement[str], search: str, *, is_common: bool = False) -> ColumnElement[bool]:
-    """The condition that ``column``, see :func:`normata.core.schema.text.search_text`, has every word of ``search``.
-
-    ``is_common`` is true if many rows are known to have them (:class:`normata.core.db.trigrams.Hits`).
-    """
-    words = fold(search).split()
-    if is_common:
-        return and_(True, *(_common(column, literal(word, String())) for word in words))
-    return and_(True, *(column.contains(word, autoescape=True) for word in words))
-
-
-def _common(column: ColumnElement[str], word: ColumnElement[str]) -> ColumnElement[bool]:
-    """The condition that ``column`` has a common word.
-
-    PostgreSQL takes every pattern of LIKE for a rare one where row-level security applies, and would read and sort all
-    rows. Of this function it expects a third, so it goes through the rows in the order of the list.
-    """
-    return func.strpos(column, word) > 0
-
-
-def has_words(column: ColumnElement[str], name: str, number: int, *, is_common: bool = False) -> ColumnElement[bool]:
-    """The condition that ``column`` has a number of words, which are parameters: see :func:`words_as`.
-
-    It is for statements that are built once, because large ones take longer to build than to execute. See
-    :func:`matching` for ``is_common``.
-    """
-    if is_common:
-        plain = (bindparam(f"{name}_{place}_plain", type_=String()) for place in range(number))
-        return and_(True, *(_common(column, word) for word in plain))
-    words = (bindparam(f"{name}_{place}", type_=String()) for place in range(number))
-    return and_(True, *(column.like(word, escape="/") for word in words))
-
-
-def words_as(name: str, words: Sequence[str]) -> dict[str, str]:
-    """The words of a search as the parameters of :func:`has_words`."""
-    patterns = {f"{name}_{place}": f"%{_SPECIAL.sub(_escaped, word)}%" for place, word in enumerate(words)}
-    return patterns | {f"{name}_{place}_plain": word for place, word in enumerate(words)}
-
-
-_SPECIAL = re.compile("[/%_]")  # in a pattern of LIKE
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return f"/{match[0]}"

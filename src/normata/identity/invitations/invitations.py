@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic.alias_generators import to_camel
 from sqlalchemy import bindparam, insert, select, update
@@ -140,13 +140,23 @@ def _end(unit: UnitOfWork, found: Any) -> None:
     unit.publish(Change("revoke", Invitation, found.organization_id, found.id, row | {"revoked_at": unit.moment}, row))
 
 
-def list_invitations(transaction: Transaction, query: PageQuery) -> dict[str, Any]:
+class InvitationQuery(PageQuery):
+    """The query of the list of invitations."""
+
+    email: users.Addresses | None = None
+
+    repeated: ClassVar[tuple[str, ...]] = ("email",)
+
+
+def list_invitations(transaction: Transaction, query: InvitationQuery) -> dict[str, Any]:
     """A page of an organization's invitations that are open, newest first."""
     statement = select(*_SHOWN).where(
         _TABLE.c.organization_id == query.organization_id,
         _IS_OPEN,
         _TABLE.c.expires_at > bindparam("moment", type_=_TABLE.c.expires_at.type),
     )
+    if query.email:
+        statement = statement.where(_TABLE.c.email_folded.in_(query.email))
     order = [_TABLE.c.created_at.desc(), _TABLE.c.id.desc()]
     found = fetch_page(transaction, statement, order, query, {"moment": now()})
     return envelope([as_wire(row) for row in found.rows], found, query)

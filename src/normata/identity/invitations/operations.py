@@ -12,7 +12,7 @@ from normata.core.http.operation import ChangeOperation, ListOperation, Operatio
 from normata.core.http.request import Request
 from normata.core.http.roles import Role
 from normata.core.schema.fields import Timestamp, VisibleEmail
-from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page, PageQuery
+from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page
 from normata.core.schema.wire import Input, Wire
 from normata.identity.invitations import invitations
 from normata.identity.invitations.invitations import Invited
@@ -130,7 +130,7 @@ The organization's invitations that can still be accepted, newest first. Their l
 another, invite the same address once more.""",
         role="auditor",
         scope="admin",
-        query=PageQuery,
+        query=invitations.InvitationQuery,
         build=lambda transaction, request: invitations.list_invitations(transaction, request.query),
         answer=InvitationPage,
         answer_description="A page of invitations.",

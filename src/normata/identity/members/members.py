@@ -7,7 +7,7 @@ every request looks up the memberships.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 from sqlalchemy import BindParameter, Select, bindparam, select, update
@@ -20,6 +20,7 @@ from normata.core.schema.paging import PageQuery, envelope, fetch_page
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
 from normata.errors import Forbidden, LastOwner, MemberRemoved, NotFound
+from normata.identity import users
 from normata.identity.authority import lock_members, require_role
 from normata.identity.invitations import invitations
 from normata.identity.memberships import is_out, require_end
@@ -59,6 +60,9 @@ class MemberQuery(PageQuery):
         Literal["exclude", "only", "include"],
         Field(description="Whether members who were removed are listed: not at all, alone, or along with the others."),
     ] = "exclude"
+    email: users.Addresses | None = None
+
+    repeated: ClassVar[tuple[str, ...]] = ("email",)
 
 
 # --- Reading
@@ -70,6 +74,8 @@ def list_members(transaction: Transaction, query: MemberQuery) -> dict[str, Any]
     if query.removed != "include":
         is_removed = _MEMBER.c.removed_at.is_not(None)
         statement = statement.where(is_removed if query.removed == "only" else ~is_removed)
+    if query.email:
+        statement = statement.where(_USER.c.email_folded.in_(query.email))
     found = fetch_page(transaction, statement, [_USER.c.name, _MEMBER.c.id], query)
     return envelope([as_wire(row) for row in found.rows], found, query)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 from sqlalchemy import (
@@ -24,14 +24,12 @@ from sqlalchemy import (
     tuple_,
     union_all,
 )
-from typing_extensions import override
 
 from normata.core.db.transaction import Transaction
 from normata.core.db.trigrams import Hits, among_few
 from normata.core.schema.cursors import SortKeys
 from normata.core.schema.fields import Identifier, Timestamp, parse_timestamp
 from normata.core.schema.paging import (
-    FEW_WORDS,
     MANY,
     MOST_COUNTED,
     OrganizationQuery,
@@ -40,13 +38,12 @@ from normata.core.schema.paging import (
     counted_up_to_most,
     envelope,
     found_of,
-    has_words,
     some_of,
-    words_as,
 )
 from normata.core.schema.table import sql_table
 from normata.core.schema.text import fold
 from normata.core.schema.wire import Wire
+from normata.core.schema.word_search import FEW_WORDS, has_words, words_as
 from normata.records import assurance as _kinds  # noqa: F401 - importing the kinds registers them in Restorable.kinds
 from normata.records.archiving import ArchiveEntry
 from normata.records.base import Restorable
@@ -75,16 +72,6 @@ class KindsQuery(OrganizationQuery):
     def paths(self) -> tuple[str, ...]:
         """The requested kinds, in their own order."""
         return tuple(path for path in KINDS if self.kind is None or path in self.kind)
-
-    @classmethod
-    @override
-    def read(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """The query, with all values of what may be repeated."""
-        found: dict[str, Any] = dict(pairs)
-        for repeated in cls.repeated:
-            if repeated in found:
-                found[repeated] = [value for name, value in pairs if name == repeated]
-        return cls.model_validate(found)
 
 
 class ArchiveQuery(PageQuery, KindsQuery):

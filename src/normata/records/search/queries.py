@@ -11,9 +11,10 @@ from sqlalchemy import Integer, Select, bindparam, case, cast, literal, null, se
 from normata.core.db.transaction import Transaction
 from normata.core.db.trigrams import among_few
 from normata.core.schema.fields import Identifier, Timestamp
-from normata.core.schema.paging import FEW_WORDS, digits_only, has_words, words_as
+from normata.core.schema.paging import digits_only
 from normata.core.schema.text import fold, natural_key
 from normata.core.schema.wire import Wire
+from normata.core.schema.word_search import FEW_WORDS, has_words, words_as
 from normata.records.archive.queries import KINDS, PLACES, KindsQuery
 
 _MAX_IDS = 100
