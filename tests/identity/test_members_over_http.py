@@ -226,9 +226,10 @@ def test_every_column_that_names_a_member_counts() -> None:
         if target == Membership.__tablename__ and "set_by" not in sql_table(table).c[name].info
     }
     # Of a version one is named for good: it cannot be changed, and a draft whose approver has left stays one. Nor does
-    # anybody else become who has written a comment, recorded an outcome, answered a question, or decided.
+    # anybody else become who has written a comment, recorded an outcome, answered a question, decided, or made a link.
     for_good = {("soa_version", "approver_id"), ("comment", "author_id"), ("risk_review_outcome", "recorded_by_id")}
     for_good |= {("vendor_answer", "answered_by_id"), ("entitlement_review_item", "decided_by_id")}
+    for_good.add(("vendor_link", "created_by_id"))
     assert naming - for_good == counted_columns()
     assert naming >= {("task", "assignee_member_id"), ("control_coverage", "owner_id")}
 

@@ -10,7 +10,7 @@ from httpx2 import Response
 
 from normata.records.base import Restorable
 from normata.records.fields import fields_of
-from normata.records.kinds import Asset, Task
+from normata.records.kinds import Asset, EntitlementReview, Task
 from tests import mostly_sqlite, stored
 from tests.databases import on_both
 from tests.served import Served, refused, served
@@ -143,6 +143,8 @@ def test_every_field_of_every_kind_that_one_may_write_is_changed_and_undone(serv
     for kind in Restorable.kinds:
         record = {"kind": kind.path, "id": record_id(kind, "live")}
         fields = [field for field in fields_of(kind) if field.is_writable and field.sort != "reference"]
+        if kind is EntitlementReview:  # this one has items, so a step finishes it
+            fields = [field for field in fields if field.name != "finishedAt"]
         before = now(service, record)
         sent = {field.name: values.get(field.sort, f"new-{field.name}") for field in fields}
         sent |= {"website": "https://new.example/"} if "website" in sent else {}

@@ -32,7 +32,8 @@ def _statement(organization_id: str, framework_id: str) -> dict[str, Any]:
     none: dict[str, Any] = zero | {"indirectlyCovered": 0, "assessed": counts, "effective": counts}
     return {
         "organization": {"id": organization_id, "name": organization_id, "slug": organization_id},
-        "framework": {"id": framework_id, "name": "Own", "identifier": "OWN", "slug": "own", "version": "1"},
+        "framework": {"id": framework_id, "name": "Own", "slug": "own", "version": "1"}
+        | {"identifier": framework_id.removeprefix("fw-").upper()},
         **dict.fromkeys(("baseline", "title", "scope", "version", "approver", "log", "applicabilityPrefix")),
         "date": "2026-01-02",
         "otherFrameworks": [],

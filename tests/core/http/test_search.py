@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic.alias_generators import to_camel
 
 from normata.core.http.operation import ListOperation
 from normata.records.base import Restorable, text_columns
@@ -56,7 +57,7 @@ def texts(shared_url: str) -> Iterator[Served]:
 
 def as_record(kind: type[Restorable], named: dict[str, Any]) -> dict[str, Any]:
     """Such a row as a record; a kind without slugs has it in another text."""
-    second = "slug" if "slug" in kind.sql().c else text_columns(kind)[-1]
+    second = "slug" if "slug" in kind.sql().c else to_camel(text_columns(kind)[-1])
     return {"id": named["id"], "organizationId": ALPHA, kind.title_column(): named["name"], second: named["slug"]}
 
 
