@@ -26,6 +26,7 @@ from normata.audits.planning import (
     bring_into_scope,
     make_checklist,
 )
+from normata.audits.programme import ProgrammePage, ProgrammeQuery, programme
 from normata.audits.report_operation import REPORT
 from normata.audits.rows import ChecklistItem, ChecklistPage, ChecklistQuery, list_rows, one_row, rows_by_id
 from normata.core.changes.unit_of_work import UnitOfWork
@@ -181,6 +182,7 @@ a result or a note.""",
             "page": 1,
             "limit": 100,
             "counts": _COUNTS,
+            "findingCounts": [{"type": _FOUND["type"], "findings": 1, "verified": 0}],
         },
     ),
     ChangeOperation(
@@ -290,6 +292,43 @@ Makes a finding of the audit, in one step: about the control of the row, or rela
         answer_description="The finding.",
         example=examples.restored(Finding),
         errors=(errors.Archived, *Finding.refusals),
+    ),
+    ListOperation(
+        path="/audit-programme/",
+        operation_id="listAuditProgramme",
+        tag=_TAG,
+        summary="List audits with how far each is",
+        description="""\
+The live audits with their `state`, the progress of their checklists, and their findings. An audit is `ENDED` once its
+`ended` has passed, else `RUNNING` once it has `started`, else `PLANNED`. Those that run come first, then those that are
+planned, both by `started`, then those that have ended, the last one first.""",
+        query=ProgrammeQuery,
+        build=lambda transaction, request: programme(transaction, request.query),
+        answer=ProgrammePage,
+        answer_description="A page of the programme.",
+        example={
+            "items": [
+                {
+                    "id": "audit-internal-2026",
+                    "name": "Internal audit",
+                    "type": "INTERNAL",
+                    "started": "2026-11-18T08:00:00.000Z",
+                    "ended": None,
+                    "auditor": "S. Holm",
+                    "frameworkId": "iso-27001-2022",
+                    "state": "RUNNING",
+                    "rows": 1,
+                    "checked": 1,
+                    "counts": _COUNTS,
+                    "findings": 1,
+                    "openFindings": 1,
+                }
+            ],
+            "total": 1,
+            "totalIsExact": True,
+            "page": 1,
+            "limit": 100,
+        },
     ),
     REPORT,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,9 +13,12 @@ from normata.audits.rows import (
     CHECKED_KINDS,
     IN_SCOPE,
     ChecklistItem,
+    FindingCount,
     ResultCounts,
     all_rows,
+    count_findings,
     count_results,
+    rank,
 )
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.fields import Timestamp
@@ -31,10 +33,8 @@ from normata.records.kinds import Audit, Finding
 from normata.records.owners import owners_by_links
 from normata.reports.report_header import ReportFramework, ReportOrganization
 
+
 # The grave ones first; other types follow by name.
-TYPES: Sequence[str] = Finding.sql().c.type.info["known"]
-
-
 class AuditHead(Wire):
     """The audit that a report is about."""
 
@@ -78,14 +78,6 @@ class ReportFinding(Wire):
     verified_by_name: str | None = Field(description="Who has looked.")
     verification_note: str | None = Field(description="What they looked at.")
     is_live: bool = Field(description="False if the finding is archived.")
-
-
-class FindingCount(Wire):
-    """How many findings of a type there are."""
-
-    type: str = Field(description="The type.")
-    findings: int = Field(description="How many there are.")
-    verified: int = Field(description="How many of these are verified.")
 
 
 class AuditReport(Wire):
@@ -140,10 +132,10 @@ def read_report(transaction: Transaction, organization_id: str, audit_id: str) -
         "counts": count_results(transaction, organization_id, audit_id),
         "rows": [row for row in rows if row["status"] != NOT_CHECKED],
         "notChecked": [row for row in rows if row["status"] == NOT_CHECKED],
-        "findingCounts": _counted(findings),
+        "findingCounts": count_findings(transaction, organization_id, audit_id),
         "findings": [
             _finding(one, names.get((Finding.path, one.id), []), controls.get(one.control_id))
-            for one in sorted(findings, key=lambda one: (*_rank(one.type), one.created_at, one.id))
+            for one in sorted(findings, key=lambda one: (*rank(one.type), one.created_at, one.id))
         ],
     }
     return Report(values)
@@ -159,17 +151,6 @@ def _finding(row: Any, owners: Sequence[str], control: str | None) -> dict[str, 
         "owners": list(owners),
         "isLive": row.archived_at is None,
     }
-
-
-def _counted(findings: Sequence[Any]) -> list[dict[str, Any]]:
-    live = [one for one in findings if one.archived_at is None]
-    found = Counter(one.type for one in live)
-    verified = Counter(one.type for one in live if one.verified_at is not None)
-    return [{"type": one, "findings": found[one], "verified": verified[one]} for one in sorted(found, key=_rank)]
-
-
-def _rank(kind: str) -> tuple[int, str]:
-    return (TYPES.index(kind), "") if kind in TYPES else (len(TYPES), kind)
 
 
 def _criteria(transaction: Transaction, rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -23,6 +23,7 @@ from normata.links.relations import CONTROLS
 from normata.records.kinds import Audit, Finding, Policy
 
 IN_SCOPE = "IN_SCOPE"
+FINDING_TYPES: Sequence[str] = Finding.sql().c.type.info["known"]  # the grave ones first
 CHECKED_KINDS = (CONTROLS, Policy.path)  # of what is in scope, a checklist has rows of these
 
 
@@ -93,14 +94,25 @@ class ResultCounts(Wire):
     not_checked: int = Field(description="How many are not checked yet.")
 
 
+class FindingCount(Wire):
+    """How many findings of a type there are."""
+
+    type: str = Field(description="The type.")
+    findings: int = Field(description="How many there are.")
+    verified: int = Field(description="How many of these are verified.")
+
+
 class ChecklistPage(Page[ChecklistItem]):
     """A page of the rows of a checklist."""
 
     counts: ResultCounts = Field(description="How many rows have which result, whatever the query selects.")
+    finding_counts: list[FindingCount] = Field(
+        description="How many findings of each type the audit has, but for archived ones."
+    )
 
 
 def list_rows(transaction: Transaction, query: ChecklistQuery, audit_id: str) -> dict[str, Any]:
-    """A page of the checklist of an audit, in six statements at most. Raises NotFound, UnfitCursor."""
+    """A page of the checklist of an audit, in seven statements at most. Raises NotFound, UnfitCursor."""
     key = {"organization": query.organization_id, "audit": audit_id}
     if transaction.row(_AUDIT, key) is None:
         raise NotFound
@@ -108,6 +120,7 @@ def list_rows(transaction: Transaction, query: ChecklistQuery, audit_id: str) ->
     found = fetch_page(transaction, statement, [ROW.c.position, ROW.c.id], query, key)
     answer = envelope(in_wire_form(transaction, query.organization_id, found.rows), found, query)
     answer["counts"] = count_results(transaction, query.organization_id, audit_id)
+    answer["findingCounts"] = count_findings(transaction, query.organization_id, audit_id)
     return answer
 
 
@@ -139,8 +152,29 @@ def all_rows(transaction: Transaction, organization_id: str, audit_id: str) -> l
 def count_results(transaction: Transaction, organization_id: str, audit_id: str) -> dict[str, int]:
     """The members of :class:`ResultCounts`."""
     rows = transaction.rows(_COUNTS, {"organization": organization_id, "audit": audit_id})
-    counts = {row.status: row.number for row in rows}
-    return {to_member(status): counts.get(status, 0) for status in STATUSES}
+    return result_counts({row.status: row.number for row in rows})
+
+
+def count_findings(transaction: Transaction, organization_id: str, audit_id: str) -> list[dict[str, Any]]:
+    """A :class:`FindingCount` for each type of the live findings of an audit, the grave ones first."""
+    rows = transaction.rows(_FINDING_COUNTS, {"organization": organization_id, "audit": audit_id})
+    found = [{"type": row.type, "findings": row.number, "verified": row.verified} for row in rows]
+    return sorted(found, key=lambda one: rank(one["type"]))
+
+
+def rank(kind: str) -> tuple[int, str]:
+    """The place of a type of findings: the grave ones first, then those that organizations name themselves."""
+    return (FINDING_TYPES.index(kind), "") if kind in FINDING_TYPES else (len(FINDING_TYPES), kind)
+
+
+def result_counts(by_status: Mapping[str, int]) -> dict[str, int]:
+    """The members of :class:`ResultCounts`, from how many rows have which status."""
+    return {to_member(status): by_status.get(status, 0) for status in STATUSES}
+
+
+def is_listed() -> ColumnElement[bool]:
+    """The condition that a checklist lists a row: what nobody has looked at goes when it leaves the scope."""
+    return or_(ROW.c.status != literal_column(f"'{NOT_CHECKED}'"), ROW.c.note.is_not(None), _IS_IN_SCOPE)
 
 
 def to_member(status: str) -> str:
@@ -235,12 +269,7 @@ _IS_IN_SCOPE: ColumnElement[bool] = (
     .correlate(ROW)
     .exists()
 )
-# What nobody has looked at goes when it leaves the scope, and is back when it returns.
-_IS_LISTED = and_(
-    ROW.c.organization_id == _ORGANIZATION,
-    ROW.c.audit_id == _OF_AUDIT,
-    or_(ROW.c.status != literal_column(f"'{NOT_CHECKED}'"), ROW.c.note.is_not(None), _IS_IN_SCOPE),
-)
+_IS_LISTED = and_(ROW.c.organization_id == _ORGANIZATION, ROW.c.audit_id == _OF_AUDIT, is_listed())
 _EVERY: Select[Any] = select(
     *ROW.c, _IS_IN_SCOPE.label("is_in_scope"), _USER.c.name.label("checked_by_name")
 ).select_from(
@@ -271,3 +300,8 @@ _GROUPS = (
 _FINDINGS = select(
     _FINDING.id, _FINDING.name, _FINDING.type, _FINDING.status, _FINDING.verified_at, _FINDING.archived_at
 ).where(_FINDING.organization_id == _ORGANIZATION, _FINDING.id.in_(bindparam("ids", expanding=True)))
+_FINDING_COUNTS = (
+    select(_FINDING.type, func.count().label("number"), func.count(_FINDING.verified_at).label("verified"))
+    .where(_FINDING.organization_id == _ORGANIZATION, _FINDING.audit_id == _OF_AUDIT, _FINDING.archived_at.is_(None))
+    .group_by(_FINDING.type)
+)

@@ -35,19 +35,24 @@ def summary(counts: Counts) -> str:
 
 def meter(counts: Counts, size: str = "", name: str = "") -> Markup:
     """A bar of the counts by status. ``size`` is ``thick``, ``thin`` or empty."""
-    whole = sum(counts[level] for level in LEVELS)
     label = f"{name}: {summary(counts)}" if name else summary(counts)
-    parts, left = [], 0.0
-    for level in LEVELS:
-        width = 100 * counts[level] / whole if whole else 0
-        if width:
-            parts.append(f'<rect class="f {level}" x="{left:.2f}%" width="{width:.2f}%" height="100%"/>')
+    return stacked([(level, counts[level]) for level in LEVELS], label, size)
+
+
+def stacked(parts: Sequence[tuple[str, int]], label: str, size: str = "") -> Markup:
+    """A bar of parts, each with its class and its number; an empty class leaves its part of the bar empty."""
+    whole = sum(number for _, number in parts)
+    drawn, left = [], 0.0
+    for level, number in parts:
+        width = 100 * number / whole if whole else 0
+        if width and level:
+            drawn.append(f'<rect class="f {level}" x="{left:.2f}%" width="{width:.2f}%" height="100%"/>')
             if left:
-                parts.append(f'<line class="gap" x1="{left:.2f}%" x2="{left:.2f}%" y1="0" y2="100%"/>')
+                drawn.append(f'<line class="gap" x1="{left:.2f}%" x2="{left:.2f}%" y1="0" y2="100%"/>')
         left += width
     return Markup(  # noqa: S704 - numbers and our own classes; the label is escaped
         f'<svg class="meter {size}" role="img" aria-label="{escape(label)}"><title>{escape(label)}</title>'
-        f"{''.join(parts)}</svg>"
+        f"{''.join(drawn)}</svg>"
     )
 
 
@@ -59,6 +64,17 @@ def legend(counts: Counts, more: Sequence[tuple[str, int]] = ()) -> Markup:
         for level in LEVELS
     ]
     lines += [f"<li><b>{number:,}</b> {escape(words)}</li>" for words, number in more]
+    return Markup(f'<ul class="legend">{"".join(lines)}</ul>')  # noqa: S704 - as above
+
+
+def keyed(parts: Sequence[tuple[str, str, int]]) -> Markup:
+    """The key of a stacked bar: the class, the words and the number of each part, with the shape of its class."""
+    shapes = {**_SHAPES, "out": _SHAPES["excluded"]}
+    lines = [
+        f'<li class="{level or "dim"}"><i aria-hidden="true">{shapes.get(level, "")}</i>'
+        f"<b>{number:,}</b> {escape(words)}</li>"
+        for level, words, number in parts
+    ]
     return Markup(f'<ul class="legend">{"".join(lines)}</ul>')  # noqa: S704 - as above
 
 
@@ -340,6 +356,8 @@ PICTURES: Mapping[str, Callable[..., Any]] = {
     "meter": meter,
     "legend": legend,
     "growth": growth,
+    "keyed": keyed,
+    "stacked": stacked,
     "matrix": matrix,
     "neighbourhood": neighbourhood,
     "spans": spans,

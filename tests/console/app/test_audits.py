@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.browser import is_refused, text_of
@@ -39,3 +41,21 @@ def test_an_audit_is_planned_and_checked_on_its_page(people: People) -> None:
     report = people["auditor"].get(f"{PAGE}report/file/?format=xlsx")
     assert report.status_code == 200
     assert "attachment" in report.headers["content-disposition"]
+
+
+def test_chosen_rows_get_one_result_and_the_picture_follows(people: People) -> None:
+    editor = people["editor"]
+    assert editor.post(PAGE, step="scope", framework="fw-sun").status_code == 303
+    boxes = re.findall(r'name="selected" value="([^"]+)"', editor.get(PAGE).text)
+    assert len(boxes) >= 3
+    form = {"status": "NONCONFORMING", "selected": boxes[:2]}
+    sent = editor.client.post(PAGE, data=form, headers={"Sec-Fetch-Site": "same-origin"})
+    assert sent.headers["location"].endswith("done=rows_checked")
+    shown = text_of(editor.get(PAGE))
+    assert "2 Nonconforming" in shown
+    assert f"2 of {len(boxes)} rows checked" in shown
+    assert editor.post(PAGE, status="CONFORMING").status_code == 400
+    assert "selected" not in people["viewer"].get(PAGE).text
+    assert "New audit" in text_of(editor.get(f"{ALPHA}audits/"))
+    assert "2 of " in text_of(people["viewer"].get(f"{ALPHA}audits/"))
+    assert f"audits/{AUDIT}/" not in people["viewer"].get(f"{ALPHA}audits/?state=ENDED").text

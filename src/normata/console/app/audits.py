@@ -1,4 +1,4 @@
-"""The page of the checklist of an audit: a button for each result, notes, findings of rows, and the report."""
+"""The audit programme, and the checklist of an audit: results, notes, findings of rows, and the report."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from normata.audits.model import NOT_CHECKED, STATUSES
-from normata.audits.report import TYPES
+from normata.audits.model import CONFORMING, NONCONFORMING, NOT_APPLICABLE, NOT_CHECKED, OBSERVATION, STATUSES
 from normata.audits.report_operation import FORMATS
-from normata.audits.rows import to_member
+from normata.audits.rows import FINDING_TYPES, to_member
 from normata.console.app.api_calls import ApiQuery, Fields, Outcome, Refusal
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, with_all
@@ -20,7 +19,9 @@ from normata.core.http.roles import AUDITOR
 from normata.records.kinds import Audit
 
 _ON_PAGE = "50"
+_TONES = {CONFORMING: "full", OBSERVATION: "partial", NONCONFORMING: "none", NOT_APPLICABLE: "out", NOT_CHECKED: ""}
 RESULTS = tuple(status for status in reversed(STATUSES) if status != NOT_CHECKED)
+_STATES = {"RUNNING": "info", "PLANNED": "out", "ENDED": "full"}
 _ONE_CLICK = RESULTS[1:]  # set in one click from the list; all of them where a row is open
 
 
@@ -48,6 +49,7 @@ async def show(page_request: OrganizationRequest, refusal: Refusal | None = None
         audit=audit,
         items=items,
         groups=[(title, list(rows)) for title, rows in groupby(items["items"], _title)],
+        parts=[(tone, text(f"audit.result.{status}"), counts[to_member(status)]) for status, tone in _TONES.items()],
         total=total,
         checked=total - counts[to_member(NOT_CHECKED)],
         views=[
@@ -67,7 +69,7 @@ async def show(page_request: OrganizationRequest, refusal: Refusal | None = None
         one_click=_ONE_CLICK,
         results=RESULTS,
         not_checked=NOT_CHECKED,
-        types=TYPES,
+        types=FINDING_TYPES,
         frameworks=[(one["id"], one["name"]) for one in choices[0]["items"]] if choices else [],
         people=[
             (one["id"], one["name"])
@@ -89,19 +91,47 @@ def _title(row: Any) -> str:
     return " · ".join(part for part in (group["framework"], group["identifier"], group["name"]) if part)
 
 
+async def show_programme(page_request: OrganizationRequest) -> Response:
+    """The audit programme: those that run, those that are planned, those that have ended."""
+    sent = page_request.query
+    listed = {name: sent[name] for name in ("state", "page", "cursor") if sent.get(name)}
+    found = await page_request.ask_one(ApiQuery("listAuditProgramme", {"limit": _ON_PAGE, **listed}))
+    return page_request.page(
+        "app/audit_programme.html",
+        programme=found,
+        tones=_STATES,
+        views=[
+            (
+                text(f"audit.state.{state or 'all'}"),
+                page_request.link(state=state, page=None, cursor=None),
+                None,
+                sent.get("state", "") == (state or ""),
+            )
+            for state in (None, *_STATES)
+        ],
+        bars={
+            one["id"]: [(tone, one["counts"][to_member(status)]) for status, tone in _TONES.items()]
+            for one in found["items"]
+        },
+    )
+
+
 async def change(page_request: OrganizationRequest) -> Response:
     """Bring a framework into scope, make the checklist, check a row or make a finding of it, as ``step`` says."""
     page_request.require("editor")
     form, audit_id = await page_request.fields(), page_request.param("id")
     step = form.get("step")
-    if form.get("status"):
+    if form.get("status") and not form.has("row"):
+        body: dict[str, Any] = {"rows": [{"id": one, "status": form.get("status")} for one in form.all("selected")]}
+        outcome, done = await page_request.change("checkAuditRows", row_id=audit_id, body=body), "rows_checked"
+    elif form.get("status"):
         outcome, done = await _check(page_request, form), ""
     elif step == "note":
         note = {"note": form.get("note") or None}
         outcome, done = await page_request.change("checkRow", row_id=form.get("row"), body=note), "row_noted"
     elif step == "find":
         sent = {"name": "name", "type": "type", "findings": "findings", "ownerId": "owner"}
-        body: dict[str, Any] = {name: form.get(field) for name, field in sent.items() if form.get(field)}
+        body = {name: form.get(field) for name, field in sent.items() if form.get(field)}
         outcome, done = await page_request.change("makeFindingOfRow", row_id=form.get("row"), body=body), "row_found"
     elif step in {"make", "scope"}:
         outcome, done = await _plan(page_request, audit_id, form), "checklist_made"

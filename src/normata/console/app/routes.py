@@ -156,6 +156,7 @@ PAGES: tuple[Page, ...] = (
         role="editor",
     ),
     Page("incidents/{id}/steps/", post=incidents.take_step, role="editor"),
+    Page("audits/", get=audits.show_programme),
     Page("audits/{id}/", get=audits.show, post=audits.change),
     Page("audits/{id}/report/file/", get=audits.report_file),
     Page("risk-reviews/{id}/", get=risk_reviews.show, post=risk_reviews.change),
