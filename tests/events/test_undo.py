@@ -102,10 +102,12 @@ def test_nothing_changes_where_a_task_refers_to_an_assessment(alpha: Stating, se
     assert stored.rows(service.database, Task, id="t1")
 
 
+@on_both
 def test_a_change_that_there_was_not_is_not_found(alpha: Stating, service: Served) -> None:
     changed = done(alpha.patch({"controlId": "sun.A.5", "coverageStatus": "FULL"}))
     moment, _, request_id = changed["changeId"].partition("_")
-    for unknown in ("x", moment, f"{moment}_other", f"2020-01-01_{request_id}", f"{moment}\0_{request_id}"):
+    nulls = (f"{moment}\0_{request_id}", f"{moment}_{request_id}\0")
+    for unknown in ("x", moment, f"{moment}_other", f"2020-01-01_{request_id}", *nulls):
         refused(undo(alpha, unknown), 404, "not_found")
     beta = Stating(service.client, service.bearer("foreigner"), "org-beta")
     refused(undo(beta, changed["changeId"]), 404, "not_found")

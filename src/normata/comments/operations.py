@@ -20,7 +20,7 @@ from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.change_endpoint import as_null
 from normata.core.http.operation import ChangeOperation, ListOperation, Operation, ReadOperation
 from normata.core.http.request import Request
-from normata.core.schema.fields import Identifier
+from normata.core.schema.fields import NOT_BLANK, Identifier
 from normata.core.schema.paging import OrganizationId, OrganizationQuery, Page
 from normata.core.schema.wire import Input
 from normata.links.model import End
@@ -41,7 +41,7 @@ class CommentedThing(Input):
 
 CommentText = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=MAX_TEXT, pattern=r"^[^\x00]*\S[^\x00]*$"),
+    StringConstraints(min_length=1, max_length=MAX_TEXT, pattern=NOT_BLANK),
     Field(description="What it says, in Markdown. `@` and the name or address of a member mentions them."),
 ]
 

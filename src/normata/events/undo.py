@@ -60,6 +60,8 @@ def events_of_change(
         moment = parse_timestamp(at)
     except ValueError:
         raise NotFound from None
+    if "\0" in request_id:
+        raise NotFound  # PostgreSQL cannot compare anything with a null character
     events = unit.rows(statement, {"organization": organization_id, "moment": moment, "request": request_id})
     if not events:
         raise NotFound

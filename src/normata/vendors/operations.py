@@ -12,7 +12,7 @@ from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.http.request import Request
 from normata.core.http.roles import Role
-from normata.core.schema.fields import Rating, Text, Timestamp
+from normata.core.schema.fields import NOT_BLANK, Rating, Text, Timestamp
 from normata.core.schema.paging import OrganizationQuery
 from normata.core.schema.wire import Input, Wire, as_wire, wire
 from normata.errors import Archived, WrongState
@@ -75,7 +75,7 @@ class VendorAnswers(_Scored):
     parts: list[AnsweredPart] = Field(description="Its parts.")
 
 
-_Words = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ANSWER, pattern=r"^[^\x00]*\S[^\x00]*$")]
+_Words = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ANSWER, pattern=NOT_BLANK)]
 
 
 class AnswerInput(Input):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from normata.core.schema.fields import NOT_BLANK
 from normata.core.schema.wire import Input
 
 EDITION = "normata-1"  # of the questionnaire of the service; another text is another edition
@@ -25,13 +26,11 @@ YES_NO, CHOICE, TEXT = "YES_NO", "CHOICE", "TEXT"
 NOT_APPLICABLE = "NOT_APPLICABLE"
 SCORES: Mapping[str, int] = {"YES": 100, "PARTLY": 50, "NO": 0}
 
-_SEEN = r"^[^\x00]*\S[^\x00]*$"
-
 
 class Choice(Input):
     """One of the answers that a question offers."""
 
-    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_CHOICE, pattern=_SEEN)] = Field(
+    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_CHOICE, pattern=NOT_BLANK)] = Field(
         description="The answer."
     )
     score: Annotated[int, Field(ge=0, le=MAX_SCORE)] = Field(description="How good it is, from 0 to 100.")
@@ -43,7 +42,7 @@ class Question(Input):
     id: Annotated[str, StringConstraints(pattern=KEY)] = Field(
         description="Its id in the questionnaire: small letters, digits and hyphens."
     )
-    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT, pattern=_SEEN)] = Field(
+    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT, pattern=NOT_BLANK)] = Field(
         description="The question."
     )
     kind: AnswerKind = Field(
@@ -73,7 +72,7 @@ class Question(Input):
 class Part(Input):
     """A part of a questionnaire."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME, pattern=_SEEN)] = Field(
+    name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME, pattern=NOT_BLANK)] = Field(
         description="The name of the part."
     )
     questions: Annotated[list[Question], Field(min_length=1, max_length=MAX_QUESTIONS)] = Field(

@@ -23,6 +23,7 @@ from normata.core.schema.text import BLANK, UNSEEN
 
 _NO_CONTROL = r"^[^\x00-\x1f\x7f]+$"
 _NO_NUL = r"^[^\x00]*$"
+NOT_BLANK = r"^[^\x00]*[^\s\x00][^\x00]*$"  # `\S` would match a null character, which PostgreSQL cannot store
 
 Identifier = Annotated[
     str,

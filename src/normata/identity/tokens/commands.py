@@ -15,7 +15,7 @@ from normata.core.db.transaction import Transaction
 from normata.core.db.types import now
 from normata.core.http.caller import Caller
 from normata.core.http.roles import TokenScope, scope_suffices
-from normata.core.schema.fields import Identifier, Name, Timestamp
+from normata.core.schema.fields import NOT_BLANK, Identifier, Name, Timestamp
 from normata.core.schema.paging import OwnPageQuery, PageQuery, QueryFlag, envelope, fetch_page
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Input, Wire
@@ -55,7 +55,7 @@ class NewToken(Token):
 class TokenWanted(Input):
     """A token to make."""
 
-    name: Annotated[Name, Field(description="What to call it, so that people know what it is for.", pattern=r"\S")]
+    name: Annotated[Name, Field(description="What to call it, so that people know what it is for.", pattern=NOT_BLANK)]
     scope: Annotated[TokenScope, Field(description="What it may do: no more than the token of the request.")]
     expires_at: Annotated[
         Timestamp | None,
