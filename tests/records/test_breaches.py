@@ -40,6 +40,7 @@ def test_it_follows_the_breach_and_its_detection(service: Served) -> None:
     # What was read can be sent back with another detection, as the form of the console does.
     assert _changed(service, incident, detectedAt="2026-10-15", notificationDeadline=DEADLINE) == LATER_DEADLINE
     assert _changed(service, incident, detectedAt=None) is None
+    assert _changed(service, incident, detectedAt="9999-12-31T07:20:00.000Z") is None  # the calendar ends before
     assert _changed(service, incident, detectedAt=DETECTED) == DEADLINE
     assert _changed(service, incident, isPersonalDataBreach=False) is None
 

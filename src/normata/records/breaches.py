@@ -13,10 +13,16 @@ _NOTIFICATION = timedelta(hours=72)
 
 
 def notification_deadline(incident: Mapping[str, Any] | None) -> str | None:
-    """The deadline of an incident, from its columns; null if it is no breach, or not known since when."""
+    """The deadline of an incident, from its columns; null if it is no breach, or not known since when.
+
+    It is null, too, where the calendar ends before.
+    """
     if incident is None or not incident["is_personal_data_breach"] or incident["detected_at"] is None:
         return None
-    return format_timestamp(datetime.fromisoformat(incident["detected_at"]) + _NOTIFICATION)
+    try:
+        return format_timestamp(datetime.fromisoformat(incident["detected_at"]) + _NOTIFICATION)
+    except OverflowError:
+        return None
 
 
 def follow_detection(before: Mapping[str, Any] | None, after: dict[str, Any]) -> None:
