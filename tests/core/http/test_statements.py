@@ -63,6 +63,8 @@ def few(shared_url: str) -> Iterator[Served]:
         opened.load({"memberships": [gone]})
         opened.load(doubts(["moon.A.1"], source="sun.A.1"))
         opened.load(set_aside(["moon.A.1->own.A.2"]))
+        over = {"id": "over", "organizationId": world.ALPHA, "name": "Over", "ended": world.EARLIER}
+        opened.load({"audits": [over]})
         yield opened
 
 
