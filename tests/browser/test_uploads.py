@@ -68,3 +68,17 @@ def test_a_file_becomes_evidence_of_a_control_in_one_step(open_page: Open, with_
     expect(page.get_by_role("region", name="Links")).to_contain_text("restore-test.txt")
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("region", name="Links")).not_to_contain_text("restore-test.txt")
+
+
+def test_a_refused_file_says_why_and_another_one_is_sent(open_page: Open) -> None:
+    """Somebody else has archived the evidence meanwhile, and then restores it."""
+    path = f"{PLACE}records/evidence/evidence-visit-plant-entrance/"
+    page, other = open_page(path=path), open_page(path=path)
+    other.get_by_role("button", name="Archive…").click()
+    other.locator("#archiving").get_by_role("button", name="Archive").click()
+    expect(other.get_by_role("button", name="Restore")).to_be_visible()
+    page.get_by_label("Choose files, or drop them here").set_input_files(PROOF)
+    expect(page.get_by_role("alert")).to_contain_text("archived")
+    page.get_by_role("button", name="Restore").click()
+    page.get_by_label("Choose files, or drop them here").set_input_files(PROOF)
+    expect(page.get_by_role("link", name="restore-test.txt")).to_be_visible()

@@ -33,6 +33,7 @@ class MemberRequest(PageRequest):
         self.membership = membership
         self.past: Past | None = None
         self.has_past = False
+        self._shown_path = ""
         self.context.organization_id = membership.organization_id
 
     def may(self, least: Role) -> bool:
@@ -81,10 +82,19 @@ class MemberRequest(PageRequest):
         return {name: self.query.get(name, "") for name in ("page", "cursor")}
 
     @property
+    def shown_path(self) -> str:
+        """The path of the page: of this request, or the one that a refused step shows: links lead back there."""
+        return self._shown_path or self.context.raw_path
+
+    def shows(self, path: str) -> None:
+        """Say that this request, to another path, shows the page at ``path``."""
+        self._shown_path = path
+
+    @property
     def here(self) -> str:
-        """The path and query of this request, without the prefix."""
+        """The path and query of the page, without the prefix."""
         query = self.request.scope["query_string"].decode("latin-1")
-        return f"{self.context.raw_path}?{query}" if query else self.context.raw_path
+        return f"{self.shown_path}?{query}" if query else self.shown_path
 
     def link(self, **changed: object) -> str:
         """The path of this page with some parameters of the query replaced; null removes one.
@@ -98,4 +108,4 @@ class MemberRequest(PageRequest):
         dropped = {*changed, *NOTES, *(("cursor",) if "page" in changed else ())}
         pairs = [(name, value) for name, value in self._query_pairs() if name not in dropped]
         remaining = [*pairs, *((name, value) for name, value in changed.items() if value is not None)]
-        return self.context.raw_path + (f"?{urlencode(remaining)}" if remaining else "")
+        return self.shown_path + (f"?{urlencode(remaining)}" if remaining else "")
