@@ -149,7 +149,7 @@ class WrongVersion(DomainError):
 class NoApprover(DomainError):
     """The policy has no approver who can approve it, so it cannot be submitted."""
 
-    message = "The policy has no approver who is a member and no auditor; an admin names one first."
+    message = "An admin must first name an approver: a member who is no auditor."
 
 
 class QuotaExceeded(DomainError):

@@ -32,6 +32,8 @@ def test_from_a_table_to_the_tasks(people: People) -> None:
     assert PAGE in editor.get(f"{ALPHA}records/entitlement-reviews/{REVIEW}/").text
     assert editor.post(PAGE, step="remove", selected="item-org-alpha").status_code == 303
     assert "Nothing to review yet" in text_of(editor.get(PAGE))
+    form = f"{ALPHA}records/entitlement-reviews/{REVIEW}/edit/"
+    assert 'name="finishedAt"' in editor.get(form).text
     preview = _upload(editor, TABLE, step="preview")
     assert "3 entitlements will be added." in text_of(preview)
     assert "<b>Cleo</b>" not in preview.text
@@ -39,6 +41,7 @@ def test_from_a_table_to_the_tasks(people: People) -> None:
     kept = {name: _hidden(preview, name) for name in ("previewed", "carried", "carried_name")}
     added = _upload(editor, None, step="import", **kept)
     assert added.headers["location"] == f"{PAGE}?done=entitlements_added"
+    assert 'name="finishedAt"' not in editor.get(form).text  # the step sets it
     rows = stored.rows(people.instance.database, EntitlementReviewItem, entitlement_review_id=REVIEW)
     ana, ben, cleo = sorted(rows, key=lambda row: row["created_at"] + row["id"])
     assert editor.post(f"{PAGE}?near=r0", KEEP=ana["id"], return_to=PAGE).headers["location"] == f"{PAGE}#r0"

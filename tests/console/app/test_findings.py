@@ -28,6 +28,17 @@ def test_an_editor_verifies_a_finding_on_its_page(people: People) -> None:
     assert "Its state is “Verified”." in text_of(refused)
 
 
+def test_where_somebody_else_verifies_an_owner_is_not_offered_to(people: People) -> None:
+    client, admin = people.instance.client, people.instance.bearer("admin")
+    client.patch(f"/organizations/{ALPHA_ID}/", json={"verifiesFindings": True}, headers=admin).raise_for_status()
+    assert "/verify/" in people["editor"].get(PAGE).text
+    owns = {"relation": "OWNS", "from": {"kind": "memberships", "id": "member-editor"}}
+    body = {"organizationId": ALPHA_ID, **owns, "to": {"kind": "auditItems", "id": PAGE.split("/")[-2]}}
+    client.post("/links/", json=body, headers=admin).raise_for_status()
+    assert "/verify/" not in people["editor"].get(PAGE).text
+    assert "/verify/" in people["admin"].get(PAGE).text
+
+
 @pytest.mark.parametrize("box", ["verifiesFindings", "allowsSelfApproval"])
 def test_an_admin_chooses_whether_somebody_else_is_needed(box: str, people: People) -> None:
     settings = f"{ALPHA}settings/"

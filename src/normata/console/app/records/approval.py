@@ -75,7 +75,8 @@ async def approval_of(page_request: OrganizationRequest, policy: Mapping[str, An
     is_approver = organization["memberId"] == policy["approverId"]
     steps: set[str] = set()
     if page_request.may("editor") and is_live:
-        steps |= {"DRAFT": {"submit"}, "IN_REVIEW": {"withdraw"}}.get(state, set())
+        submits = {"submit"} if policy["approverId"] else set[str]()
+        steps |= {"DRAFT": submits, "IN_REVIEW": {"withdraw"}}.get(state, set())
         steps |= {"publish"} if any(one["state"] == "APPROVED" for one in found) else set()
         steps |= {"retire"} if is_in_force and state != "IN_REVIEW" else set()
         steps |= {"remind"} if missing["total"] else set()

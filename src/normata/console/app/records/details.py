@@ -29,7 +29,7 @@ from normata.console.app.records.kinds import (
     title_of,
 )
 from normata.console.app.records.layout import by_sort, is_seldom
-from normata.console.app.records.linked_owners import ownership_of
+from normata.console.app.records.linked_owners import Ownership, ownership_of
 from normata.console.app.records.panel import marks_of_state
 from normata.console.app.records.record_pictures import picture_of
 from normata.console.app.records.recurrence import repeats_of
@@ -91,6 +91,8 @@ async def show_one(
 ) -> Response:
     """Show a record, live or archived, of the kind of the address unless it is given; and what was refused of it."""
     kind, record_id = kind or kind_of(page_request), page_request.param("id")
+    if refusal is not None:
+        page_request.shows(page_request.path("records", kind.path, record_id))
     referring = referring_to(kind.path)
     undo_queries = UndoQueries(page_request)
     record, history, archive, links, comments, *others = await page_request.ask(
@@ -110,6 +112,7 @@ async def show_one(
     texts = [field for field in filled if field.sort in _LONG]
     events = await _events(kind, history["items"])
     names = await names_of(page_request, _named(record, fields, events))
+    ownership = await ownership_of(page_request, kind, record, links, to_choose=True)
     return page_request.page(
         "app/record.html",
         kind=kind_names(kind),
@@ -118,7 +121,7 @@ async def show_one(
         title=record[title_of(kind).name],
         marks=marks_of_state(record, filled),
         whose=next((field for field in filled if field.is_responsible), None),
-        ownership=await ownership_of(page_request, kind, record, links, to_choose=True),
+        ownership=ownership,
         picture=picture_of(kind, record),
         incident=await incident_view(page_request, record) if kind is Incident else None,
         has_texts=any(field.sort in _LONG for field in fields),
@@ -158,7 +161,7 @@ async def show_one(
         checklist=await audit_progress(page_request, kind, record_id),
         can_accept=kind is Risk and await _can_accept(page_request, record),
         can_finalize=kind is Record and page_request.may("editor") and _is_to_finalize(record),
-        can_verify=kind is Finding and page_request.may("editor") and _is_to_verify(record),
+        can_verify=kind is Finding and await _can_verify(page_request, record, ownership),
     )
 
 
@@ -177,6 +180,17 @@ async def _can_accept(page_request: OrganizationRequest, risk: Mapping[str, Any]
         return False
     own = await page_request.ask_one(ApiQuery("getOrganization", id=page_request.membership.organization_id))
     return bool(own["memberId"] == risk["ownerId"])
+
+
+async def _can_verify(
+    page_request: OrganizationRequest, finding: Mapping[str, Any], ownership: Ownership | None
+) -> bool:
+    """Whether the member can verify a finding: where somebody else has to, no owner can."""
+    if not (page_request.may("editor") and _is_to_verify(finding)):
+        return False
+    own = await page_request.ask_one(ApiQuery("getOrganization", id=page_request.membership.organization_id))
+    owners = {one.member.id for one in ownership.owners} if ownership else set[str]()
+    return not (own["verifiesFindings"] and own["memberId"] in owners)
 
 
 async def _files(

@@ -26,6 +26,7 @@ from normata.console.app.records.forms import (
 from normata.console.app.records.kinds import Kind, changing, getting, kind_names, kind_of, label, making, title_of
 from normata.console.app.records.layout import form_layout
 from normata.console.app.records.references import choices_of
+from normata.console.app.records.risk_details import entitlement_progress
 from normata.console.filters import zone_name
 from normata.console.texts import text
 from normata.records.fields import Field, offered_values
@@ -38,7 +39,7 @@ _MAX_FORM = 3 * MAX_DOCUMENT_BYTES
 async def show_new(page_request: OrganizationRequest) -> Response:
     """Show the form of a new record. Parameters of the address fill fields in: ``?policyId=…``."""
     kind = kind_of(page_request)
-    fields = _fields(page_request, kind)
+    fields = await _fields(page_request, kind)
     entries = [new_entry(field, page_request.query.get(field.name)) for field in fields]
     return await _page(page_request, kind, entries, Started(key=page_request.new_key(), zone=zone_name()))
 
@@ -46,7 +47,7 @@ async def show_new(page_request: OrganizationRequest) -> Response:
 async def make(page_request: OrganizationRequest) -> Response:
     """Create a record, once, however often the form is sent."""
     kind, form = kind_of(page_request), await sent_form(page_request)
-    entries = [typed_entry(field, form) or new_entry(field, "") for field in _fields(page_request, kind)]
+    entries = [typed_entry(field, form) or new_entry(field, "") for field in await _fields(page_request, kind)]
     zone = form.get("zone")
     started = Started(key=form.get("key") or page_request.new_key(), zone=zone)
     if asks_to_find(form):
@@ -68,7 +69,8 @@ async def show_edit(page_request: OrganizationRequest) -> Response:
     record = await page_request.ask_one(ApiQuery(getting(kind), id=record_id))
     if record["archivedAt"] is not None:
         return page_request.go(page_request.path("records", kind.path, record_id))
-    return await _page(page_request, kind, *_filled(page_request, kind, record, zone_name()), record=record)
+    filled = _filled(await _fields(page_request, kind, record), record, zone_name())
+    return await _page(page_request, kind, *filled, record=record)
 
 
 async def change(page_request: OrganizationRequest) -> Response:
@@ -78,7 +80,7 @@ async def change(page_request: OrganizationRequest) -> Response:
     record = await page_request.ask_one(api_query)
     marks, zone = known_marks(form), form.get("zone")
     started = Started(form.get("tag"), form.get("marks"), zone=zone)
-    fields = _fields(page_request, kind, record)
+    fields = await _fields(page_request, kind, record)
     typed = [entry for field in fields if (entry := typed_entry(field, form)) is not None]
     changed = [entry for entry in typed if not is_marked(entry, marks)]
     here = {field.name: entry_of(field, record[field.name], zone) for field in fields}
@@ -97,7 +99,7 @@ async def change(page_request: OrganizationRequest) -> Response:
         return await _page(page_request, kind, list(here.values()), started, record=record, form=form, refusal=refusal)
     # The form gets the values of others, except where the person has changed the same field: it then shows both.
     record = await page_request.ask_one(api_query)
-    theirs, started = _filled(page_request, kind, record, zone)
+    theirs, started = _filled(await _fields(page_request, kind, record), record, zone)
     mine = {entry.field.name for entry in changed}
     entries = [here[entry.field.name] if entry.field.name in mine else entry for entry in theirs]
     meanwhile = [entry for entry in theirs if entry.field.name in marks and not is_marked(entry, marks)]
@@ -126,7 +128,8 @@ async def _page(
     faults = dict(refusal.faults) if refusal else {}
     at_fields = {name.partition("/")[0]: message for name, message in reversed(faults.items())}
     named = [name for name in by_name if record is None and name in page_request.query]
-    layout = form_layout(kind, named, hidden_fields(page_request, kind.path, record))
+    hidden = {field.name for field in form_fields(kind)} - by_name.keys()
+    layout = form_layout(kind, named, hidden)
     # Unfold the sections with faults, changes of others and searches.
     to_be_seen = {*at_fields, *theirs, *(name for name, words in find.items() if words)}
     return page_request.page(
@@ -180,16 +183,18 @@ def new_entry(field: Field, entered: str | None) -> Entry:
     return entry_of(field, value, "") if field.sort != "moment" else Entry(field, entered or "")
 
 
-def _fields(page_request: OrganizationRequest, kind: Kind, record: Mapping[str, Any] | None = None) -> Sequence[Field]:
+async def _fields(
+    page_request: OrganizationRequest, kind: Kind, record: Mapping[str, Any] | None = None
+) -> Sequence[Field]:
     """The fields that the member can fill in, of a new record or a stored one."""
     hidden = hidden_fields(page_request, kind.path, record)
+    progress = None if record is None else await entitlement_progress(page_request, kind, record["id"])
+    if progress is not None and progress["total"]:
+        hidden |= {"finishedAt"}  # set by the step that finishes it
     return [field for field in form_fields(kind) if field.name not in hidden]
 
 
-def _filled(
-    page_request: OrganizationRequest, kind: Kind, record: Mapping[str, Any], zone: str
-) -> tuple[Sequence[Entry], Started]:
-    fields = _fields(page_request, kind, record)
+def _filled(fields: Sequence[Field], record: Mapping[str, Any], zone: str) -> tuple[Sequence[Entry], Started]:
     entries = [entry_of(field, record[field.name], zone) for field in fields]
     return entries, started_with(record, entries, zone)
 
