@@ -19,6 +19,7 @@ _FIRST: Mapping[str, tuple[str, ...]] = {
     "audits": ("name", "type", "frameworkId", "started", "notes"),
     "incidents": ("name", "severity", "detectedAt", "isPersonalDataBreach", "ownerId"),
     "records": ("title", "status", "assigneeMemberId", "dueDate", "content"),
+    "tasks": ("title", "description", "status", "assigneeMemberId", "deadline", "frequency"),
     "vendors": ("name", "status", "category", "ownerId", "description"),
 }
 _LONG = ("prose", "document")
@@ -88,7 +89,12 @@ def by_sort(fields: Iterable[Field]) -> list[Field]:
 
 
 def _as_shown(field: Field) -> str:
-    """The sort of a field, where an id that may name a row is shown and chosen as a reference is."""
+    """The sort of a field, where an id that may name a row is shown and chosen as a reference is.
+
+    How often something recurs belongs beside its date.
+    """
+    if field.name == "frequency":
+        return "moment"
     return "reference" if field.target else field.sort
 
 
