@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -88,6 +89,13 @@ class Served:
     def load(self, document: dict[str, list[dict[str, Any]]]) -> None:
         """Load a bundle as ``normata load`` does."""
         stored.load(self.database, document)
+
+    def wait_for_seals(self) -> None:
+        """Wait until the newest event has its number: lists of events change by that."""
+        end = time.monotonic() + 30
+        while self.listing("/events/", "owner").items(limit=5)[0]["number"] is None:
+            assert time.monotonic() < end, "events are not sealed"
+            time.sleep(0.05)
 
     def sql(self, *statements: str) -> None:
         """Change the database with plain SQL, past all rules."""

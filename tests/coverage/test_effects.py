@@ -40,6 +40,7 @@ class Asked:
     path: str
     body: Json | None = None
     in_body: bool = False  # whether the body names the organization
+    in_query: bool = True  # else whether the query does
 
     def send(self, stating: Stating, **query: str) -> Any:
         """The answer, which must be a success."""
@@ -48,7 +49,7 @@ class Asked:
         response = stating.client.request(
             self.method,
             self.path,
-            params=query if self.in_body else organization | query,
+            params=organization | query if self.in_query and not self.in_body else query,
             json=body,
             headers=stating.headers,
         )
@@ -149,7 +150,7 @@ def any_request(rng: random.Random, stating: Stating, matches: list[str]) -> Ask
             baseline = rng.choice([None, *(f"{name}:{one}" for one in BASELINES[name])])
             asked = Asked("PUT", f"/frameworks/fw-{name}/adoption/", {"baseline": baseline})
         case "archive":
-            asked = Asked("POST", f"/policies/{POLICY}/archive/")
+            asked = Asked("POST", f"/policies/{POLICY}/archive/", in_query=False)
         case "aside":
             path = f"/matches/{rng.choice(matches)}/set-aside/"
             asked = Asked("PUT", path, {"justification": "Not so."}) if rng.random() < 0.6 else Asked("DELETE", path)

@@ -80,7 +80,8 @@ class Year:
         self._operator = service.bearer("operator")
 
     def send(self, method: str, path: str, body: Any = None) -> Any:
-        query = {"organizationId": YEAR} if not isinstance(body, dict) or "organizationId" not in body else {}
+        is_named = path.startswith("/organizations/") or (isinstance(body, dict) and "organizationId" in body)
+        query = {} if is_named else {"organizationId": YEAR}
         response = self.service.client.request(method, path, params=query, json=body, headers=self.admin)
         assert response.is_success, response.text
         return response.json()

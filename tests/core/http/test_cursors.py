@@ -46,6 +46,7 @@ def many(shared_url: str) -> Iterator[Served]:
     """The application with several pages of everything."""
     with served(shared_url, page_cache_mib=0) as service:
         service.load(crowd(30))
+        service.wait_for_seals()
         yield service
 
 

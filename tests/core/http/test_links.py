@@ -33,6 +33,7 @@ def many(shared_url: str) -> Iterator[Served]:
     """A world that no test changes, with several pages of everything."""
     with served(shared_url, trust_forwarded_prefix=True) as service:
         service.load(crowd(17))
+        service.wait_for_seals()
         yield service
 
 

@@ -52,6 +52,7 @@ def texts(shared_url: str) -> Iterator[Served]:
         archived = {"archivedAt": "2026-03-01T09:00:00.000Z"}
         rows = [as_record(Label, row | {"id": row["id"].replace("-", "-archived-")}) | archived for row in named]
         service.load({"labels": rows})
+        service.wait_for_seals()
         yield service
 
 
