@@ -6,11 +6,18 @@ JSON: a list of ``[tag, operation, arguments, name of the body's model, body, to
 
 from __future__ import annotations
 
+import enum
 import importlib
 import io
 import json
 import re
 import sys
+import typing
+
+
+def is_enum(one: object) -> bool:
+    """Whether this type of a parameter is one of names."""
+    return isinstance(one, type) and issubclass(one, enum.Enum)
 
 
 def main() -> None:
@@ -31,6 +38,9 @@ def main() -> None:
             arguments["body"] = importlib.import_module("normata_client.types").File(payload=io.BytesIO(body.encode()))
         elif body is not None:
             arguments["body"] = getattr(module, body_model).from_dict(body)
+        hints = typing.get_type_hints(module.sync_detailed)
+        for argument, value in arguments.items():
+            arguments[argument] = next((one(value) for one in typing.get_args(hints[argument]) if is_enum(one)), value)
         response = module.sync_detailed(client=client, **arguments)
         answer = [operation, int(response.status_code), type(response.parsed).__name__]
         sys.stdout.write(json.dumps(answer) + "\n")

@@ -107,7 +107,7 @@ class ChecklistPage(Page[ChecklistItem]):
 
     counts: ResultCounts = Field(description="How many rows have which result, whatever the query selects.")
     finding_counts: list[FindingCount] = Field(
-        description="How many findings of each type the audit has, but for archived ones."
+        alias="findingCounts", description="How many findings of each type the audit has, but for archived ones."
     )
 
 

@@ -180,7 +180,8 @@ def _required(operation: Operation) -> dict[str, str]:
                 _fail(operation, f"its query requires {name}, which has no example")
             found[one.alias or name] = str(one.examples[0])
         formats = operation.formats if isinstance(operation, ReadOperation) else None
-        if name == "format" and formats is not None and next(iter(formats.by_name)) != "json":
+        first = None if formats is None else next(iter(formats.by_name.values()))
+        if name == "format" and first is not None and first.media_type != "application/json":
             found[name] = "json"  # which all reports have
     return found
 
