@@ -195,7 +195,11 @@ _ANSWERS: dict[str, Any] = {
     ],
 }
 _VALUES = {"inherentProbability": 3, "inherentImpact": 4, "residualProbability": 2, "residualImpact": 3}
-_REVIEW = {**_VALUES, "residualReason": "Two networks, and a tested switch.", "nextAssessmentAt": "2027-11-20T00:00:00.000Z"}
+_REVIEW = {
+    **_VALUES,
+    "residualReason": "Two networks, and a tested switch.",
+    "nextAssessmentAt": "2027-11-20T00:00:00.000Z",
+}
 
 OPERATIONS: tuple[Operation, ...] = (
     ReadOperation(
