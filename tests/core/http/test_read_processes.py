@@ -49,7 +49,7 @@ forks = Forks(lambda connection: answer_questions(connection, answer))
 def is_there(pid):
     try:
         return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second while it is being read
         return False
 
 async def until_gone(pid):
