@@ -49,8 +49,8 @@ class QueryNames:
             return _NOTHING
         if not self._ignores:
             return Undeclared(refused=(*unknown,))
-        slips = tuple(filter(self._is_slip, unknown))
-        return Undeclared(slips, tuple(name for name in unknown if name not in slips))
+        slips = {name: None for name in unknown if self._is_slip(name)}
+        return Undeclared((*slips,), tuple(name for name in unknown if name not in slips))
 
     def refused(self, undeclared: Undeclared, context: RequestContext) -> tuple[str, ...]:
         """The names that a request is refused for.
