@@ -133,7 +133,7 @@ def test_somebody_else_verifies_where_the_organization_requires_it(service: Serv
     editor, row_id = service.bearer("editor"), finding(service, "OPEN")["id"]
     link = {"from": {"kind": "memberships", "id": "member-admin"}, "to": {"kind": "auditItems", "id": row_id}}
     body = {"organizationId": ALPHA, "relation": "OWNS", **link}
-    assert service.client.post("/links/", json=body, headers=editor).is_success
+    owning = service.client.post("/links/", json=body, headers=editor).json()["id"]
     change(service, Finding, row_id, editor, status="RESOLVED")
     change(service, Finding, row_id, service.bearer("owner"), name="Gates")
     problem = refused(change(service, Finding, row_id, editor, status="CLOSED"), 409, "wrong_state")
@@ -142,7 +142,9 @@ def test_somebody_else_verifies_where_the_organization_requires_it(service: Serv
     many = {"organizationId": ALPHA, "records": [{"kind": "auditItems", "id": row_id}], "values": {"status": "CLOSED"}}
     refused(service.client.post("/changes/", json=many, headers=editor), 409, "wrong_state")
     assert "who has resolved" in refused(verify(service, row_id), 403, "forbidden")["detail"]
-    assert "an owner" in refused(verify(service, row_id, "admin"), 403, "forbidden")["detail"]
+    assert "has owned" in refused(verify(service, row_id, "admin"), 403, "forbidden")["detail"]
+    assert service.client.delete(f"/links/{owning}/", headers=service.bearer("admin")).is_success
+    assert "has owned" in refused(verify(service, row_id, "admin"), 403, "forbidden")["detail"], "given away since"
     assert verify(service, row_id, "owner").json()["status"] == "VERIFIED"
     assert change(service, Finding, row_id, editor, status="CLOSED").json()["status"] == "CLOSED"
     require(service, others=False)

@@ -41,9 +41,9 @@ OPERATIONS: tuple[Operation, ...] = (
 Records that you have looked whether what was found is corrected: `verifiedAt`, `verifiedById`, `verifiedByName` and
 `verificationNote` are set, and a finding that is `RESOLVED` becomes `VERIFIED`. One that is `CLOSED` stays so; in any
 other state, and of concurrent requests all but one, the response is 409 `wrong_state`. A later status other than
-`VERIFIED` and `CLOSED` ends the verification. If the organization has set `verifiesFindings`, an owner of the finding
-and who has resolved it get 403, and no finding becomes `CLOSED` before it is verified. A service account verifies
-nothing.""",
+`VERIFIED` and `CLOSED` ends the verification. If the organization has set `verifiesFindings`, whoever has owned the
+finding since it was resolved and who has resolved it get 403, and no finding becomes `CLOSED` before it is verified.
+A service account verifies nothing.""",
         about=Finding,
         id_description="The id of the live finding.",
         body=Verification,

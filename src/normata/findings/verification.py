@@ -17,12 +17,14 @@ from normata.identity.model import User
 from normata.records.closing import CLOSED, RESOLVED, VERIFICATION, VERIFIED, is_to_verify, needs_verification
 from normata.records.kinds import Finding
 from normata.records.lookup import found_for_change
-from normata.records.owners import responsible_for
+from normata.records.owners import responsible_since
 from normata.records.steps import step_writes, take_step
 
 VERIFICATION_WRITES = step_writes(Finding, "status", *VERIFICATION)
 _NOBODY = "A finding is verified by a member, and not by a service account."
-_OWNER = "Somebody else than an owner of the finding has to verify it, as the organization requires."
+_OWNER = (
+    "Somebody else than who has owned the finding since it was resolved has to verify it, as the organization requires."
+)
 _RESOLVER = "Somebody else than who has resolved the finding has to verify it, as the organization requires."
 
 
@@ -31,7 +33,7 @@ def verify(unit: UnitOfWork, finding_id: str, note: str | None, *, require_curre
 
     ``require_current`` gets the row before, and raises if that is not the state that the caller knows. Raises NotFound,
     InsufficientRole, Archived, WrongState, and Forbidden for a service account and, if the organization requires
-    somebody else, for an owner and for who has resolved it.
+    somebody else, for whoever has owned it since it was resolved and for who has resolved it.
     """
     before = found_for_change(unit, Finding, finding_id)
     member_id = own_membership(unit, before.organization_id)
@@ -52,30 +54,33 @@ def verify(unit: UnitOfWork, finding_id: str, note: str | None, *, require_curre
 
 
 def _require_somebody_else(unit: UnitOfWork, finding: Any, member_id: str) -> None:
-    if member_id in responsible_for(unit, Finding, finding._asdict()):
+    resolved = _resolving_events(unit, finding)
+    # Otherwise an owner could give the finding away, and verify it.
+    since = resolved[-1].at if resolved else unit.moment
+    if member_id in responsible_since(unit, Finding, finding._asdict(), since):
         raise Forbidden(_OWNER)
-    if unit.actor.user_id in _who_resolved(unit, finding):
+    if unit.actor.user_id in {event.user_id for event in resolved}:
         raise Forbidden(_RESOLVER)
 
 
-def _who_resolved(unit: UnitOfWork, finding: Any) -> set[str | None]:
-    """The users who have resolved or closed a finding since a person has last opened it, by its events.
+def _resolving_events(unit: UnitOfWork, finding: Any) -> list[Any]:
+    """The events by which users have resolved or closed a finding since a person has last opened it, newest first.
 
     What service accounts have done does not count: one can reopen and resolve what somebody else has resolved.
     """
-    found: set[str | None] = set()
+    found = []
     for event in unit.rows(_EVENTS, {"organization": finding.organization_id, "finding": finding.id}):
         after = values_of(event.body)["after"] if event.body else None
         if after and "status" in after:
             if after["status"] not in (*RESOLVED, VERIFIED):
                 break
-            found.add(event.user_id)
+            found.append(event)
     return found
 
 
 _EVENT, _USER = sql_table(AuditEvent).c, sql_table(User)
 _EVENTS = (
-    select(_EVENT.user_id, _EVENT.body)
+    select(_EVENT.at, _EVENT.user_id, _EVENT.body)
     .outerjoin(_USER, _USER.c.id == _EVENT.user_id)
     .where(
         _USER.c.organization_id.is_(None),

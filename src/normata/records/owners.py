@@ -81,6 +81,12 @@ def responsible_for(transaction: Transaction, table: type[Table], row: Mapping[s
     return [owner.member_id for owner in found.get((table.array, row["id"]), ())]
 
 
+def responsible_since(transaction: Transaction, table: type[Table], row: Mapping[str, Any], moment: str) -> set[str]:
+    """The ids of the members who have owned a row by links at any time since a moment, and of those who do now."""
+    place = {"organization": row["organization_id"], "kind": table.array, "id": row["id"], "moment": moment}
+    return {*responsible_for(transaction, table, row), *transaction.scalars(_GIVEN_AWAY, place)}
+
+
 MEMBERS = Membership.array
 _LINK, _MEMBER, _USER = sql_table(Link).c, sql_table(Membership).c, sql_table(User).c
 _OWNING = select(_LINK.to_id).where(
@@ -96,6 +102,14 @@ _OWNERS = (
     .join(User, _USER.id == _MEMBER.user_id)
     .where(_LINK.organization_id == bindparam("organization"), _LINK.to_id.in_(bindparam("ids", expanding=True)))
     .order_by(_LINK.created_at, _LINK.id)
+)
+_GIVEN_AWAY = select(_LINK.from_id).where(
+    _LINK.organization_id == bindparam("organization"),
+    _LINK.to_kind == bindparam("kind"),
+    _LINK.to_id == bindparam("id"),
+    _LINK.from_kind == literal_column(f"'{MEMBERS}'"),
+    _LINK.relation == literal_column(f"'{OWNS}'"),
+    _LINK.removed_at >= bindparam("moment"),
 )
 # If the member was removed, or has become an auditor, whoever takes the record over is notified.
 _NOT_RESPONSIBLE = select(_MEMBER.id).where(
