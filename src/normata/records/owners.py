@@ -84,7 +84,7 @@ def responsible_for(transaction: Transaction, table: type[Table], row: Mapping[s
 def responsible_since(transaction: Transaction, table: type[Table], row: Mapping[str, Any], moment: str) -> set[str]:
     """The ids of the members who have owned a row by links at any time since a moment, and of those who do now."""
     place = {"organization": row["organization_id"], "kind": table.array, "id": row["id"], "moment": moment}
-    return {*responsible_for(transaction, table, row), *transaction.scalars(_GIVEN_AWAY, place)}
+    return {*responsible_for(transaction, table, row), *transaction.scalars(_OWNED_SINCE, place)}
 
 
 MEMBERS = Membership.array
@@ -103,7 +103,7 @@ _OWNERS = (
     .where(_LINK.organization_id == bindparam("organization"), _LINK.to_id.in_(bindparam("ids", expanding=True)))
     .order_by(_LINK.created_at, _LINK.id)
 )
-_GIVEN_AWAY = select(_LINK.from_id).where(
+_OWNED_SINCE = select(_LINK.from_id).where(
     _LINK.organization_id == bindparam("organization"),
     _LINK.to_kind == bindparam("kind"),
     _LINK.to_id == bindparam("id"),
