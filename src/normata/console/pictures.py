@@ -230,16 +230,17 @@ class Span(NamedTuple):
     tone: str
 
 
-_LEAST = 200  # of the width of a span, so that its words fit
-_WIDE = 700
+_LEAST = 189  # of the width of a span, so that its words fit
+_WIDE = 568  # of the narrowest column beside another one
 
 
 def spans(*, name: str, about: str, parts: Sequence[Span], ends: Sequence[str]) -> Markup:
     """Times one after the other, each as wide as it is long, but wide enough for its words; ``ends`` are the starts."""
     times = [datetime.fromisoformat(one.end) - datetime.fromisoformat(one.start) for one in parts]
     whole = sum(one.total_seconds() for one in times) or 1
-    room = max(_WIDE - _LEAST * len(parts), 0)
-    drawn, left = ['<line class="grid" x1="0" x2="700" y1="52" y2="52"/>'], 0.0
+    wide = max(_WIDE, _LEAST * len(parts))
+    room = wide - _LEAST * len(parts)
+    drawn, left = [f'<line class="grid" x1="0" x2="{wide}" y1="52" y2="52"/>'], 0.0
     for part, time, begins in zip(parts, times, ends, strict=True):
         width = _LEAST + room * time.total_seconds() / whole
         drawn.append(
@@ -249,8 +250,8 @@ def spans(*, name: str, about: str, parts: Sequence[Span], ends: Sequence[str]) 
         )
         left += width
     return Markup(  # noqa: S704 - as above
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}"><svg viewBox="0 16 700 70"'
-        f' width="700" class="fit-to" role="img" aria-label="{escape(name)}"><title>{escape(name)}</title>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}"><svg viewBox="0 16 {wide} 70"'
+        f' width="{wide}" class="fit-to" role="img" aria-label="{escape(name)}"><title>{escape(name)}</title>'
         f"<desc>{escape(about)}</desc>{''.join(drawn)}</svg></div>"
     )
 
