@@ -21,7 +21,7 @@ from tests.files.rows import contents
 PROGRAM = "events_to_warehouse.py"
 
 
-def rows(file: Path, statement: str) -> list[tuple[str, ...]]:
+def rows(file: Path, statement: str) -> list[tuple[object, ...]]:
     """What is in the warehouse, or what a change of it answers."""
     with closing(sqlite3.connect(file)) as warehouse, warehouse:
         return warehouse.execute(statement).fetchall()
@@ -58,7 +58,7 @@ def test_each_event_is_copied_once_and_proven(integrations: Integrations) -> Non
     rename(integrations, "Ask the owner")
     assert follow(integrations, token).said == f"1 new events, {count + 1} in all, {count + 1} of them proven\n"
     numbers = rows(integrations.folder / "events.sqlite", "SELECT number FROM event ORDER BY number")
-    assert numbers == [(number,) for number in range(count + 1)]
+    assert [number for (number,) in numbers] == list(range(count + 1))
 
 
 def test_what_is_erased_is_erased_in_the_copy(integrations: Integrations) -> None:

@@ -16,9 +16,10 @@ import pytest
 from tests import world
 from tests.examples.integrating import FOLDER, Integrations
 
-ME = (200, {}, {"id": "user-robot", "organizations": [{"id": "org-alpha"}]})
-BUSY = {"code": "unavailable", "detail": "The database is busy."}
 Answer = tuple[int, dict[str, str], Any]
+
+ME: Answer = (200, {}, {"id": "user-robot", "organizations": [{"id": "org-alpha"}]})
+BUSY = {"code": "unavailable", "detail": "The database is busy."}
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +75,15 @@ def answering(*answers: Answer) -> Iterator[tuple[str, list[tuple[str, str, str 
 
 
 def test_it_waits_as_told_and_sends_the_same_key_again(api: ModuleType, pauses: list[float]) -> None:
-    answers = (429, {"Retry-After": "7"}, BUSY), (503, {"Retry-After": "9999"}, BUSY), (502, {}, b"<html>")
-    in_progress = 409, {"Retry-After": "1"}, {"code": "request_in_progress", "detail": "It is in progress."}
-    with answering(ME, *answers, in_progress, (200, {}, b"{"), (201, {}, {"id": "t1"})) as (base, sent):
+    answers: list[Answer] = [
+        (429, {"Retry-After": "7"}, BUSY),
+        (503, {"Retry-After": "9999"}, BUSY),
+        (502, {}, b"<html>"),
+        (409, {"Retry-After": "1"}, {"code": "request_in_progress", "detail": "It is in progress."}),
+        (200, {}, b"{"),
+        (201, {}, {"id": "t1"}),
+    ]
+    with answering(ME, *answers) as (base, sent):
         assert api.Organization(base, "t").change("POST", "/tasks/", {"title": "A"}) == {"id": "t1"}
     assert pauses == [7, 120, 4, 1, 16]
     assert {path for _, path, _ in sent[1:]} == {"/tasks/"}
