@@ -77,19 +77,20 @@ migration: $(VENV)/.installed-dev ## Write a migration for what the tables have 
 
 requirements: $(VENV)/.installed-dev ## Pin the newest dependencies anew
 	@mkdir -p build
-	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) --extra oscal --extra otel --extra pdf --extra s3 pyproject.toml requirements/build.in -o build/requirements.txt
+	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) --extra mcp --extra oscal --extra otel --extra pdf --extra s3 pyproject.toml requirements/build.in -o build/requirements.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) -c build/requirements.txt pyproject.toml -o requirements/run.txt
+	@$(BIN)/uv pip compile --quiet $(COMPILE) -c build/requirements.txt --extra mcp pyproject.toml -o requirements/mcp.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) -c build/requirements.txt --extra oscal pyproject.toml -o requirements/oscal.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) -c build/requirements.txt --extra otel pyproject.toml -o requirements/otel.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) -c build/requirements.txt --extra pdf pyproject.toml -o requirements/pdf.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) -c build/requirements.txt --extra s3 pyproject.toml -o requirements/s3.txt
 	@$(BIN)/uv pip compile --quiet $(COMPILE) -c build/requirements.txt requirements/build.in -o requirements/build.txt
-	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) --extra oscal --extra otel --extra pdf --extra s3 --group dev -c build/requirements.txt pyproject.toml requirements/build.in -o requirements/dev.txt
+	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) --extra mcp --extra oscal --extra otel --extra pdf --extra s3 --group dev -c build/requirements.txt pyproject.toml requirements/build.in -o requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) requirements/clients.in -o requirements/clients.txt
 	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) requirements/patroni.in -o requirements/patroni.txt
 	@$(BIN)/uv pip compile --quiet --upgrade $(COMPILE) -c requirements/dev.txt requirements/browser.in -o requirements/browser.txt
 
-# run.txt is what Normata needs; oscal.txt, otel.txt, pdf.txt and s3.txt are the same with an extra. All pin the same versions.
+# run.txt is what Normata needs; mcp.txt, oscal.txt, otel.txt, pdf.txt and s3.txt are the same with an extra. All pin the same versions.
 COMPILE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 release: $(VENV)/.installed ## Make a release in dist: sdist, wheel, bill of materials and checksums
@@ -101,7 +102,7 @@ clean: ## Remove what was made
 # Everything is pinned with its hash, the build tools too, so that two machines install the same bytes.
 # The files name all that is needed, so pip looks for nothing else (--no-deps): where a dependency asks for a package with an
 # extra, it would take the newest one, and refuse it once there is a newer one than the pinned.
-RUN := requirements/run.txt requirements/oscal.txt requirements/otel.txt requirements/pdf.txt requirements/s3.txt requirements/build.txt
+RUN := requirements/run.txt requirements/mcp.txt requirements/oscal.txt requirements/otel.txt requirements/pdf.txt requirements/s3.txt requirements/build.txt
 $(VENV)/.installed: $(RUN) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Normata needs Python 3.11 or later; name one with make PYTHON=…")'
 	@echo "Installing Normata into $(VENV) (a minute, once)…"

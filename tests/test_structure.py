@@ -39,7 +39,7 @@ ORDER = (
     *("own_frameworks", "oscal"),
     *("notifications", "views"),
     *("tables", "bundle", "catalogs", "erasure", "retention", "wiring"),
-    *("console", "operations", "app", "cli", "__main__"),
+    *("console", "operations", "mcp", "app", "cli", "__main__"),
 )
 CORE_MAY_IMPORT: dict[str, set[str]] = {
     "core.log_lines": set(),

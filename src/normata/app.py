@@ -58,6 +58,7 @@ from normata.identity.mail import Mailer
 from normata.identity.operators import require_operator
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.identity.tokens.authenticator import TokenAuthenticator
+from normata.mcp.endpoint import mcp_routes
 from normata.notifications import texts
 from normata.notifications.mail_texts import mail_of
 from normata.notifications.mailing import mailing
@@ -164,12 +165,14 @@ def create_app(settings: Settings | None = None) -> Service:
                 if tracing is not None:
                     await asyncio.to_thread(tracing.close)
 
+    found = resources(OPERATIONS, services)
     app = Service(
         routes=[
             *health.routes(services),
             *documentation.routes(documentation_files),
             *texts.routes(),
             *console_routes(services, settings, OPERATIONS),
+            *mcp_routes(services, settings, OPERATIONS, found),
         ],
         exception_handlers={HTTPException: refuse_route},
         lifespan=lifespan,
@@ -178,7 +181,7 @@ def create_app(settings: Settings | None = None) -> Service:
     app.services = services
     gateway = partial(
         Gateway,
-        operations=Directory(resources(OPERATIONS, services).values()),
+        operations=Directory(found.values()),
         settings=settings,
         metrics=services.metrics,
         requests_by_address=services.requests_by_address,

@@ -82,14 +82,16 @@ def test_the_bill_says_what_needs_what(made: list[Path]) -> None:
 def test_what_runs_has_no_extras_and_no_tools() -> None:
     files = {
         name: {(one.name, one.version) for one in pinned((REQUIREMENTS / f"{name}.txt").read_text("utf-8"))}
-        for name in ("run", "oscal", "otel", "pdf", "s3", "build", "dev")
+        for name in ("run", "mcp", "oscal", "otel", "pdf", "s3", "build", "dev")
     }
     names = {name for name, _ in files["run"]}
-    assert names.isdisjoint({"compliance-trestle", "opentelemetry-sdk", "hatchling", "editables"})
+    assert names.isdisjoint({"mcp", "compliance-trestle", "opentelemetry-sdk", "hatchling", "editables"})
+    assert "mcp" in {name for name, _ in files["mcp"]}
     assert "compliance-trestle" in {name for name, _ in files["oscal"]}
     assert "opentelemetry-sdk" in {name for name, _ in files["otel"]}
     assert "typst" in {name for name, _ in files["pdf"]} - names
     assert "hatchling" in {name for name, _ in files["build"]}
     assert files["run"] < files["pdf"]  # the same versions
-    assert files["run"] < files["oscal"] & files["otel"]
-    assert files["oscal"] | files["otel"] | files["pdf"] | files["s3"] | files["build"] <= files["dev"]
+    assert files["run"] < files["mcp"] & files["oscal"] & files["otel"]
+    extras = files["mcp"] | files["oscal"] | files["otel"] | files["pdf"] | files["s3"]
+    assert extras | files["build"] <= files["dev"]

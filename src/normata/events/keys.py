@@ -68,6 +68,14 @@ class Signer:
         origin, public = origin_of(organization_id), self._public()
         return f"{origin}+{_key_id(origin, public).hex()}+{b64encode(_ED25519 + public).decode()}"
 
+    def key_for(self, purpose: str) -> bytes:
+        """A secret key of 32 bytes that follows from this one, for another purpose (RFC 5869). Raises KeyUnusable."""
+        from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 - as below
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415 - as below
+
+        own = self._loaded().private_bytes_raw()
+        return HKDF(SHA256(), 32, salt=None, info=f"normata {purpose}".encode()).derive(own)
+
     def existing_verifier(self, organization_id: str) -> str | None:
         """Like :meth:`verifier`, but null if there is no key, which is then not created. Raises KeyUnusable."""
         return self.verifier(organization_id) if self._key is not None or self.path.exists() else None

@@ -20,13 +20,13 @@ from normata.core.http.metrics import Metrics
 from normata.core.http.negotiation import Headers, combined, without_port
 from normata.core.http.problems import (
     FieldFault,
-    InternalError,
     InvalidRequest,
     MethodNotAllowed,
     RequestTimeout,
     ServiceUnavailable,
     TooLarge,
     TooManyRequests,
+    as_public,
     error_type_of,
     headers_of,
     problem,
@@ -44,13 +44,6 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # Monitoring must work, even from an address that exceeds the limits, such as a proxy's.
 _WATCHED = frozenset({"/livez", "/livez/", "/readyz", "/readyz/", "/metrics", "/metrics/"})
 _CLIENT_GONE = 499  # for the log and the metrics; it is no status of HTTP, and nobody gets it
-_TOO_SLOW = "The answer took longer than this service allows. Ask for less, such as a smaller page, or retry later."
-# Details of reasons that are none of the database's.
-_NOT_THE_DATABASE = {
-    "slow": _TOO_SLOW,
-    "storage": "The files cannot be stored or read right now. Retry soon.",
-    "scanner": "The file cannot be checked for malware right now. Retry soon.",
-}
 _TOO_MANY = "This address has sent too many requests for now; wait as Retry-After says."
 _TOO_MANY_AT_A_TIME = "This address has too many requests at a time; wait as Retry-After says."
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}", re.ASCII)
@@ -209,19 +202,16 @@ class Gateway:
 
     def _refusal(self, scope: Scope, error: Exception) -> Response:
         """The answer to a request that ended with an exception."""
-        if error_type_of(error) is not None:
-            return _problem(scope, error)
+        if isinstance(error, ClientGone):
+            return Response(status_code=_CLIENT_GONE)
         if isinstance(error, Unavailable):
             if error.reason not in ("storage", "scanner"):  # which are logged where it is found
                 with suppress(OSError, ValueError):
                     request_id = context_of(scope).request_id
                     self._log.warning("database_unavailable", request_id=request_id, reason=str(error))
-            detail = _NOT_THE_DATABASE.get(error.reason)
-            return _problem(scope, ServiceUnavailable(detail, reason=error.reason))
-        if isinstance(error, ClientGone):
-            return Response(status_code=_CLIENT_GONE)
-        self._log_fault(scope, error)
-        return _problem(scope, InternalError())
+        elif error_type_of(error) is None:
+            self._log_fault(scope, error)
+        return _problem(scope, as_public(error))
 
     def _log_fault(self, scope: Scope, error: Exception) -> None:
         context = context_of(scope)

@@ -253,6 +253,24 @@ def error_type_of(error: Exception) -> ErrorType | None:
     return next((ERROR_TYPES[kind] for kind in type(error).__mro__ if kind in ERROR_TYPES), None)
 
 
+_TOO_SLOW = "The answer took longer than this service allows. Ask for less, such as a smaller page, or retry later."
+# Details of reasons that are none of the database's.
+_NOT_THE_DATABASE = {
+    "slow": _TOO_SLOW,
+    "storage": "The files cannot be stored or read right now. Retry soon.",
+    "scanner": "The file cannot be checked for malware right now. Retry soon.",
+}
+
+
+def as_public(error: Exception) -> Exception:
+    """The error that a client gets for an exception: itself if it has a type, else one that reveals nothing."""
+    if error_type_of(error) is not None:
+        return error
+    if isinstance(error, errors.Unavailable):
+        return ServiceUnavailable(_NOT_THE_DATABASE.get(error.reason), reason=error.reason)
+    return InternalError()
+
+
 def problem(error: Exception, instance: str, request_id: str) -> dict[str, Any]:
     """The response body of one of :data:`ERROR_TYPES`: the members of :class:`Problem`. Else raises KeyError."""
     error_type = error_type_of(error)
