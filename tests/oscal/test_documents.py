@@ -15,7 +15,7 @@ from normata.core.db.types import now
 from normata.oscal.names import NAMESPACE, control_names
 from tests.coverage.assessing import Json, Stating, done
 from tests.databases import change, on_both
-from tests.oscal.documents import valid
+from tests.oscal.documents import nist_schema, valid
 from tests.reports.conftest import Ask
 from tests.reports.reported import FRAMEWORK, match, statement
 from tests.reports.test_statement import task
@@ -92,6 +92,19 @@ def test_a_document_is_valid_and_the_same_each_time(model: str, ask: Ask, filled
         headers=filled.bearer("viewer") | {"Accept": "application/oscal+json"},
     )
     assert accepted.content == first.content
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("model", MODELS)
+def test_a_document_is_valid_by_the_schema_of_nist(model: str, ask: Ask) -> None:
+    document = ask("oscal", model=model)
+    [name] = document.json()
+    if nist_schema(name) is None:
+        pytest.skip("the schemas of NIST are not there: name the folder of a release in NORMATA_TEST_OSCAL_SCHEMAS")
+    valid(document.content)
+    valid(ask("oscal", model=model, asOf=now()).content)
+    broken = document.content.replace(b'"uuid":"', b'"uuid":"x', 1)
+    assert list(nist_schema(name).iter_errors(json.loads(broken)))
 
 
 @on_both
