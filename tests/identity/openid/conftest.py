@@ -6,9 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from normata.identity.openid import client
 from normata.identity.openid.configuration import Configuration, read_configuration
 from tests.identity.openid.forging import CLIENT, SECRET, Forger, running_forger
 from tests.identity.openid.mock import Mock, running_mock
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The providers of the tests answer late where many tests run at once."""
+    monkeypatch.setattr(client, "TIMEOUT", 60.0)
 
 
 @pytest.fixture(scope="session")
