@@ -20,6 +20,7 @@ ORDER = (
         "__init__",
         "core",
         "errors",
+        "secret_files",
         "environment",
         "setting_values",
         "settings",

@@ -21,6 +21,7 @@ from tests.databases import open_url
 from tests.world import ALPHA
 
 NORMATA = Path(sys.executable).with_name("normata")
+SERVER = "http://127.0.0.1:8000"  # of the application of a test, in this process
 PATIENCE = 120.0  # seconds until a command that hangs fails the test
 
 

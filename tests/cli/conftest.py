@@ -12,7 +12,9 @@ import pytest
 import typer.main
 
 from normata.cli import main as cli
-from tests.cli.commands import Done, Run
+from normata.cli.remote import transport
+from tests.cli.commands import SERVER, Done, Run
+from tests.client import TestClient
 from tests.files import bucket_server
 
 object_store_server, bucket_url = bucket_server.object_store_server, bucket_server.bucket_url
@@ -54,3 +56,20 @@ def normata(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return Done(code if isinstance(code, int) else int(code is not None), *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture(params=["database", "server"])
+def where(request: pytest.FixtureRequest, database_url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """The option that names the test world: its database, or a server on it, with a token of an owner."""
+    if request.param == "database":
+        return "--database", database_url
+    client: TestClient = request.getfixturevalue("client")
+    monkeypatch.setattr(transport, "TRANSPORT", client._transport)
+    monkeypatch.setenv("NORMATA_TOKEN", request.getfixturevalue("make_token")("owner"))
+    return "--server", SERVER
+
+
+@pytest.fixture
+def run(normata: Run, where: tuple[str, str]) -> Run:
+    """Runs a command on the test world, of which it must print the same from its database and from a server."""
+    return lambda *arguments: normata(*arguments, *where)

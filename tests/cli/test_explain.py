@@ -14,9 +14,9 @@ database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
 @pytest.fixture
-def explain(normata: Run, database_url: str) -> Run:
+def explain(run: Run) -> Run:
     """Runs the command on the test world."""
-    return lambda *arguments: normata("explain", *arguments, "--database", database_url)
+    return lambda *arguments: run("explain", *arguments)
 
 
 @on_both

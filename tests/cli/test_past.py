@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import csv
 import json
-
-import pytest
+from collections.abc import Callable
 
 from normata.core.db.types import now
 from tests import mostly_sqlite
 from tests.cli.commands import Run, failed
+from tests.client import TestClient
 from tests.databases import on_both
-from tests.served import served
 from tests.world import ALPHA
 
 database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
 
-@pytest.fixture
-def run(normata: Run, database_url: str) -> Run:
-    """Runs a command on the test world."""
-    return lambda *arguments: normata(*arguments, "--database", database_url)
-
-
 @on_both
-def test_what_was_covered_and_who_changed_it(run: Run, database_url: str) -> None:
+def test_what_was_covered_and_who_changed_it(
+    run: Run, client: TestClient, bearer: Callable[..., dict[str, str]]
+) -> None:
     before = now()
     gaps, statement, reason = (
         ("gaps", ALPHA, "own", "--format", "csv"),
@@ -32,12 +27,11 @@ def test_what_was_covered_and_who_changed_it(run: Run, database_url: str) -> Non
         ("explain", ALPHA, "own.A.3"),
     )
     of_then = [run(*command).out for command in (gaps, statement, reason)]
-    with served(database_url) as service:
-        answer = service.client.patch(
-            "/controls/coverage/",
-            json={"organizationId": ALPHA, "assessments": [{"controlId": "own.A.3", "coverageStatus": "FULL"}]},
-            headers=service.bearer("editor"),
-        )
+    answer = client.patch(
+        "/controls/coverage/",
+        json={"organizationId": ALPHA, "assessments": [{"controlId": "own.A.3", "coverageStatus": "FULL"}]},
+        headers=bearer("editor"),
+    )
     assert answer.status_code == 200, answer.text
 
     for command, then in zip((gaps, statement, reason), of_then, strict=True):

@@ -51,12 +51,11 @@ def answered(client: TestClient, bearer: Callable[..., dict[str, str]]) -> Calla
     ("report", "name"), [(report, name) for report in PATHS for name in ("json", "csv", "xlsx")] + [("soa", "pdf")]
 )
 def test_a_file_has_the_bytes_that_http_answers(
-    normata: Run, database_url: str, answered: Callable[[str, str], bytes], report: str, name: str
+    run: Run, answered: Callable[[str, str], bytes], report: str, name: str
 ) -> None:
     """Whether the format is said, or told by the name of the file."""
-    where = ("--database", database_url)
-    assert normata(report, "alpha", "REP-1", "--output", f"by-name.{name}", *where) == Done(0, "", "")
-    assert normata(report, ALPHA, FRAMEWORK, "--format", name, "--output", "said", *where) == Done(0, "", "")
+    assert run(report, "alpha", "REP-1", "--output", f"by-name.{name}") == Done(0, "", "")
+    assert run(report, ALPHA, FRAMEWORK, "--format", name, "--output", "said") == Done(0, "", "")
     assert Path(f"by-name.{name}").read_bytes() == Path("said").read_bytes() == answered(report, name)
     assert mode(Path("said")) == 0o600
 
@@ -71,8 +70,8 @@ def test_standard_output_has_them_too(database_url: str, normata: Run, folder: P
 
 
 @on_both
-def test_without_a_format_it_is_a_short_table(normata: Run, database_url: str) -> None:
-    out = normata("gaps", "alpha", "REP-1", "--database", database_url).out.splitlines()
+def test_without_a_format_it_is_a_short_table(run: Run) -> None:
+    out = run("gaps", "alpha", "REP-1").out.splitlines()
     assert out[:2] == ["REP-1 Reported, Alpha", "7 controls apply (3 NONE, 2 PARTIAL, 2 FULL), 2 do not"]
     assert out[3].split() == ["Identifier", "Covered", "Mandatory", "Evidence", "Name", "Closed", "by"]
     assert out[4].split() == [
@@ -80,23 +79,23 @@ def test_without_a_format_it_is_a_short_table(normata: Run, database_url: str) -
         *("SUN-2", "A.8,", "SUN-2", "A.4,", "SUN-2", "A.5"),
     ]
     assert len(out) == 4 + 5
-    out = normata("soa", "alpha", "REP-1", "--database", database_url).out.splitlines()
+    out = run("soa", "alpha", "REP-1").out.splitlines()
     assert out[2] == "Mandatory requirements: 1 (1 NONE, 0 PARTIAL, 0 FULL)"
     assert out[5].split()[:3] == ["1.1.b", "yes", "partly"]
     assert "applicable without status" in out[6]
     assert len(out) == 5 + 8
-    with_others = normata("soa", "alpha", "REP-1", "--with", "SUN-2", "--database", database_url).out.splitlines()
+    with_others = run("soa", "alpha", "REP-1", "--with", "SUN-2").out.splitlines()
     assert [line.split()[0] for line in with_others[5 + 8 :]] == ["A.1", "A.3", "A.5", "A.7", "A.11"]
     assert ["ended" in line for line in with_others[-2:]] == [False, True], "its evidence is not valid any more"
 
 
-def test_the_table_is_short_and_shows_no_markup(normata: Run, database_url: str) -> None:
+def test_the_table_is_short_and_shows_no_markup(run: Run, database_url: str) -> None:
     many = [
         {"id": f"rep.9.{number}", "frameworkId": FRAMEWORK, "identifier": f"9.{number}", "name": "[red]\x1b[31mname"}
         for number in range(_SHOWN)
     ]
     stored.load(open_url(database_url), {"controls": many})
-    out = normata("gaps", "alpha", "REP-1", "--database", database_url).out
+    out = run("gaps", "alpha", "REP-1").out
     assert "[red]\\u001b[31mname" in out
     assert out.splitlines()[-1] == "… and 5 more; --format csv has them all"
 
@@ -113,18 +112,17 @@ def test_a_terminal_gets_no_workbook_and_obeys_nothing(database_url: str) -> Non
 
 
 @both_reports
-def test_what_is_wrong_is_told(normata: Run, folder: Path, database_url: str, report: str) -> None:
-    where = ("--database", database_url)
-    told = failed(normata(report, "alpha", "STAR", *where))
+def test_what_is_wrong_is_told(run: Run, folder: Path, report: str) -> None:
+    told = failed(run(report, "alpha", "STAR"))
     assert told == "the organization has not adopted a framework 'STAR'; it has adopted OWN, REP-1, SUN-2, SUN-10"
-    assert failed(normata(report, "nobody", "REP-1", *where)).startswith("no organization 'nobody'; ")
-    told = failed(normata(report, "alpha", "REP-1", "--output", "report.odt", *where), 2)
+    assert failed(run(report, "nobody", "REP-1")).startswith("no organization 'nobody'; ")
+    told = failed(run(report, "alpha", "REP-1", "--output", "report.odt"), 2)
     known = {"gaps": "json, csv or xlsx", "soa": "json, csv, xlsx or pdf"}[report]
     assert told == f"report.odt has no known extension; use --format {known}"
     (folder / "report.csv").write_text("yesterday's")
-    told = failed(normata(report, "alpha", "REP-1", "--output", "report.csv", *where))
+    told = failed(run(report, "alpha", "REP-1", "--output", "report.csv"))
     assert told == "report.csv exists already; --force replaces it"
-    assert normata(report, "alpha", "REP-1", "--output", "report.csv", "--force", *where).code == 0
+    assert run(report, "alpha", "REP-1", "--output", "report.csv", "--force").code == 0
     assert (folder / "report.csv").read_bytes().startswith(b"\xef\xbb\xbf")
 
 

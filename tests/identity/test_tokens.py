@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.db.database import Database
 from normata.core.db.types import format_timestamp
-from normata.identity import organization_lookup as organizations
+from normata.identity.choice import NoSuchOrganization
 from normata.identity.model import AccessToken
 from normata.identity.tokens import tokens
 from tests import stored
@@ -214,7 +214,7 @@ def test_a_token_is_narrowed_only_to_an_organization_of_its_user(database: Datab
     for email, organization in ((USERS["foreigner"], ALPHA), (USERS["nobody"], ALPHA), (USERS["editor"], "beta")):
         with pytest.raises(tokens.NoMember):
             create(email, organization)
-    with pytest.raises(organizations.NoSuchOrganization):
+    with pytest.raises(NoSuchOrganization):
         create(USERS["editor"], "gamma")
     tamper(database, "UPDATE membership SET removed_at = '2026-01-01T00:00:00.000Z' WHERE user_id = 'user-editor'")
     with pytest.raises(tokens.NoMember):

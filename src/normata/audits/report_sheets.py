@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from normata.reports.sheets import day
+from normata.coverage.words import day
 from normata.reports.tables import Cell, Column, Sheet
 
 TITLE = "Audit report"

@@ -184,7 +184,8 @@ def accept_rollback(
     from normata.events.marks import accept
     from normata.events.model import OPERATORS
     from normata.events.sealing import named
-    from normata.identity.organization_lookup import NoSuchOrganization, find
+    from normata.identity.choice import NoSuchOrganization
+    from normata.identity.organization_lookup import find
 
     require_reason(reason)
     signer = Signer(settings_with(database_url=database).event_key_file)

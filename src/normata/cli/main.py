@@ -24,6 +24,7 @@ from normata.cli import (
     organizations,
     past,
     people,
+    records,
     reports,
     serve,
     upkeep,
@@ -54,6 +55,7 @@ app.command()(reports.gaps)
 app.add_typer(reports.statements, name="soa")
 app.command()(explain.explain)
 app.add_typer(past.app, name="coverage")
+app.add_typer(records.app, name="record")
 app.add_typer(organizations.app, name="organization")
 app.add_typer(members.member, name="member")
 members.user.command("erase")(erase.erase_user)
@@ -95,6 +97,12 @@ def main() -> None:
 
 
 def _report_error(error: Exception) -> NoReturn:
+    from normata.cli.backend import Refused
+
+    if isinstance(error, Refused):
+        if error.faults:
+            _show_faults([str(fault) for fault in error.faults])
+        fail(str(error))
     from pydantic import ValidationError
     from sqlalchemy.exc import DBAPIError
 

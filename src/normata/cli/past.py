@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal
 
 import typer
 
-from normata.cli.shared import DatabaseOption, Group, echo, fail, opened
-
-if TYPE_CHECKING:
-    from normata.core.db.transaction import Transaction
+from normata.cli import calls
+from normata.cli.backend import Refused, as_json, every_item
+from normata.cli.connection import ServerOption, connected
+from normata.cli.shared import DatabaseOption, Group, echo, fail
 
 AsOfOption = Annotated[
     str | None,
@@ -40,25 +41,42 @@ _NAMES = ("full", "partial", "none", "excluded", "conflicts", "stale")
 
 def moment_of(value: str | None) -> str | None:
     """A moment of the command line in wire form; null for none. Ends the command if it is none."""
-    from normata.core.schema.fields import parse_timestamp
-
     if value is None:
         return None
+    from normata.core.schema.fields import parse_timestamp
+
     try:
         return parse_timestamp(value)
     except ValueError as error:
         fail(f"{value!r} is no moment: it {error}", code=2)
 
 
-def reading(transaction: Transaction, organization_id: str, moment: str | None) -> Transaction:
-    """A transaction that reads what held at a moment, null for now. Raises CommandError."""
-    from normata.errors import CommandError, PastUnknown
-    from normata.history.reading import at
+@contextmanager
+def about(moment: str | None) -> Iterator[None]:
+    """Say of the moment of --as-of what is wrong with it. Raises CommandError."""
+    from normata.errors import CommandError
 
     try:
-        return at(transaction, organization_id, moment)
-    except PastUnknown as error:
-        raise CommandError(f"{moment} {error}") from None
+        yield
+    except Refused as error:
+        reason = error.fault("asOf")
+        if reason is None:
+            raise
+        raise CommandError(f"{moment} {reason}") from None
+
+
+@contextmanager
+def _about_span() -> Iterator[None]:
+    """The same of --from and --to."""
+    from normata.errors import CommandError
+
+    try:
+        yield
+    except Refused as error:
+        reason = error.fault("from", "to", "step")
+        if reason is None:
+            raise
+        raise CommandError(f"--from and --to {reason}") from None
 
 
 @app.command("history")
@@ -76,30 +94,17 @@ def history(
     step: Annotated[Literal["day", "week", "month"], typer.Option(help="The time between two moments.")] = "week",
     wanted: FormatOption = None,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Show how the requirements of a framework were covered over time."""
-    from normata.core.schema.wire import encode
-    from normata.errors import CommandError, DomainError
-    from normata.history.series import SeriesQuery, coverage_series
-    from normata.identity.organization_lookup import find
-    from normata.reports.report_header import find_adopted
-
-    query: dict[str, Any] = {"step": step, "from": moment_of(since), "to": moment_of(until)}
-
-    def work(transaction: Transaction) -> dict[str, Any]:
-        organization_id = find(transaction, organization)
-        framework_id = find_adopted(transaction, organization_id, framework)
-        requested = SeriesQuery.model_validate({"organizationId": organization_id, **query})
-        try:
-            return coverage_series(transaction, organization_id, framework_id, requested)
-        except DomainError as error:
-            raise CommandError(f"--from and --to {error}") from None
-
-    with opened(database, create=False) as source:
-        found = source.read_now(work)
+    query = {"step": step, "from": moment_of(since), "to": moment_of(until)}
+    with connected(database, server) as backend, _about_span():
+        owner = backend.organization(organization)
+        framework_id = backend.adopted(owner, framework)
+        found = backend.read(calls.HISTORY, framework_id, organizationId=owner, **query)
     points = found["points"]
     if wanted == "json":
-        echo(encode(found).decode())
+        echo(as_json(found))
     elif wanted == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\r\n")
         writer.writerow(["at", "adopted", *_NAMES])
@@ -121,37 +126,17 @@ def changes(
     ] = None,
     wanted: FormatOption = None,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Show whose effective status differs between two moments, and who has made it so."""
-    from sqlalchemy import select
-
-    from normata.core.schema.wire import encode
-    from normata.errors import CommandError, DomainError
-    from normata.history.changes import ChangesQuery, coverage_changes
-    from normata.identity.model import User
-    from normata.identity.organization_lookup import find
-
-    query: dict[str, Any] = {"from": moment_of(since), "to": moment_of(until)}
-
-    def work(transaction: Transaction) -> tuple[list[dict[str, Any]], dict[str | None, str]]:
-        requested = ChangesQuery.model_validate({"organizationId": find(transaction, organization), **query})
-        found: list[dict[str, Any]] = []
-        while True:
-            try:
-                page = coverage_changes(transaction, requested)
-            except DomainError as error:
-                raise CommandError(f"--from and --to {error}") from None
-            found += page["items"]
-            if len(found) >= page["total"]:
-                break
-            requested = requested.model_copy(update={"page": requested.page + 1})
+    query = {"from": moment_of(since), "to": moment_of(until)}
+    with connected(database, server) as backend, _about_span():
+        owner = backend.organization(organization)
+        found = list(every_item(backend, calls.CHANGES, organizationId=owner, **query))
         users = {event["userId"] for one in found for event in one["events"]} - {None}
-        return found, dict(transaction.rows(select(User.id, User.name).where(User.id.in_(users))))
-
-    with opened(database, create=False) as source:
-        found, names = source.read_now(work)
+        names = backend.user_names(owner, users)
     if wanted == "json":
-        echo(encode(found).decode())
+        echo(as_json(found))
     elif wanted == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\r\n")
         writer.writerow(["framework", "control", "before", "after", "at", "by", "action"])
@@ -160,7 +145,7 @@ def changes(
         _print_changes(_lines(found, names))
 
 
-def _lines(found: list[dict[str, Any]], names: dict[str | None, str]) -> Iterator[list[str]]:
+def _lines(found: list[dict[str, Any]], names: Mapping[str, str]) -> Iterator[list[str]]:
     """A line for each event that changed a control; one for a change that has none, as by a centralized catalog."""
     for one in found:
         start = [one["framework"]["identifier"], one["identifier"], one["before"] or "", one["after"] or ""]

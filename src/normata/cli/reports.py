@@ -5,19 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from normata.cli import calls
 from normata.cli import files as output_files
+from normata.cli.backend import Call, Refused
+from normata.cli.connection import ServerOption, connected
 from normata.cli.events import VerifierOption, note_in, verifiers_of
-from normata.cli.past import AsOfOption, moment_of, reading
-from normata.cli.shared import DatabaseOption, ForceOption, Group, echo, fail, opened
+from normata.cli.past import AsOfOption, about, moment_of
+from normata.cli.shared import DatabaseOption, ForceOption, Group, echo, fail
 from normata.core.log import visible
-
-if TYPE_CHECKING:
-    from normata.core.db.transaction import Transaction
-    from normata.core.http.formats import FormatName
 
 _SHOWN = 40  # rows of a table on a terminal
 
@@ -28,6 +27,16 @@ class _Kind(NamedTuple):
     name: Literal["gaps", "soa"]
     moment: str | None = None
     others: tuple[str, ...] = ()
+
+    @property
+    def call(self) -> Call:
+        """The operation."""
+        return calls.GAPS if self.name == "gaps" else calls.STATEMENT
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The formats of files that it has."""
+        return ("json", "csv", "xlsx") if self.name == "gaps" else ("json", "csv", "xlsx", "pdf")
 
 
 OrganizationArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization, by id or slug.")]
@@ -66,9 +75,12 @@ def gaps(
     output: OutputOption = None,
     force: ForceOption = False,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Report the gaps of a framework, the worst first, and what would close them."""
-    _report(_Kind("gaps", moment_of(as_of)), organization, framework, wanted, output, force=force, database=database)
+    _report(
+        _Kind("gaps", moment_of(as_of)), organization, framework, wanted, output, force=force, places=(database, server)
+    )
 
 
 class _ReportsByDefault(Group):
@@ -99,13 +111,14 @@ def soa(
     output: OutputOption = None,
     force: ForceOption = False,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Report the statement of applicability of a framework. `normata soa ORG FRAMEWORK` is the same.
 
     A PDF needs the extra normata[pdf].
     """
     kind = _Kind("soa", moment_of(as_of), tuple(others or ()))
-    _report(kind, organization, framework, wanted, output, force=force, database=database)
+    _report(kind, organization, framework, wanted, output, force=force, places=(database, server))
 
 
 @statements.command("verify")
@@ -154,59 +167,49 @@ def _report(
     kind: _Kind,
     organization: str,
     framework: str,
-    wanted: FormatName | None,
+    wanted: str | None,
     output: Path | None,
     *,
     force: bool,
-    database: str | None,
+    places: tuple[str | None, str | None],
 ) -> None:
-    from normata.reports import statement
-    from normata.reports.operations import GAPS
-
-    formats = {"gaps": GAPS, "soa": statement.FORMATS}[kind.name]
-    name = wanted or _format_of(output, formats.by_name)
-    if name is not None and not formats.by_name[name].is_there():
-        fail(f"{name} needs normata[{formats.by_name[name].extra}]; install it, or choose another format", code=2)
+    name = wanted or _format_of(output, kind.formats)
     if name in ("xlsx", "pdf") and output is None and sys.stdout.isatty():
         fail(f"{name} cannot be printed to a terminal; use --output with a file name", code=2)
     if output is not None:
         output_files.require_replaceable(output, force=force)  # check before the work, not after it
-    report = formats.present(_read(kind, organization, framework, database))
-    if name is None:
-        _show(report)
-        return
-    reason = formats.by_name[name].objection(report)
-    if reason is not None:
-        fail(f"the report {reason}")
-    content = formats.by_name[name].render(report)
-    if output is None:
-        _print(content)
-        return
-    with output_files.replacing(output, force=force) as part:
-        part.write_bytes(content)
+    found = _read(kind, organization, framework, name, places)
+    if not isinstance(found, bytes):
+        _show(found)
+    elif output is None:
+        _print(found)
+    else:
+        with output_files.replacing(output, force=force) as part:
+            part.write_bytes(found)
 
 
-def _read(kind: _Kind, organization: str, framework: str, database: str | None) -> Any:
-    """Read the data of a report."""
-    from normata.identity.organization_lookup import find
-    from normata.reports.applicability import read_applicability
-    from normata.reports.gaps import read_gaps
-    from normata.reports.report_header import find_adopted
+def _read(
+    kind: _Kind, organization: str, framework: str, name: str | None, places: tuple[str | None, str | None]
+) -> Any:
+    """A report in a format, or in wire form without one."""
+    with connected(*places) as backend, about(kind.moment):
+        owner = backend.organization(organization)
+        framework_id = backend.adopted(owner, framework, kind.moment)
+        query: dict[str, Any] = {"organizationId": owner, "asOf": kind.moment}
+        if kind.others:
+            query["otherFrameworkIds"] = [backend.adopted(owner, one, kind.moment) for one in kind.others]
+        if name is None:
+            return backend.read(kind.call, framework_id, **query)
+        try:
+            return backend.content(kind.call, framework_id, name, **query)
+        except Refused as error:
+            reason = error.fault("format")
+            if reason is None:
+                raise
+            fail(f"the report {reason}")
 
-    def work(transaction: Transaction) -> Any:
-        organization_id = find(transaction, organization)
-        transaction = reading(transaction, organization_id, kind.moment)
-        framework_id = find_adopted(transaction, organization_id, framework)
-        if kind.name == "gaps":
-            return read_gaps(transaction, organization_id, framework_id)
-        others = [find_adopted(transaction, organization_id, one) for one in kind.others]
-        return read_applicability(transaction, organization_id, framework_id, others)
 
-    with opened(database, create=False) as source:
-        return source.read_now(work)
-
-
-def _format_of(output: Path | None, known: Collection[FormatName]) -> FormatName | None:
+def _format_of(output: Path | None, known: Collection[str]) -> str | None:
     """The format by the extension of a file; None if there is no file."""
     if output is None:
         return None
@@ -280,7 +283,7 @@ def _evidence(item: Mapping[str, Any]) -> str:
 
 
 def _entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    from normata.reports.applicability_sheets import implemented
+    from normata.coverage.words import implemented
 
     return (
         entry["identifier"],

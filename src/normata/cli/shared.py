@@ -58,11 +58,17 @@ def fail(sentence: str, *, code: int = 1) -> NoReturn:
 
 def settings_with(**options: object) -> Settings:
     """The settings, with options taking precedence over the environment and the file of settings."""
-    from normata.cli import env_file
     from normata.settings import Settings
 
-    env_file.load(_env_file.get())
+    load_settings_file()
     return Settings(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
+
+
+def load_settings_file() -> None:
+    """Take the settings of the file of settings into the environment. Raises BadSetting."""
+    from normata.cli import env_file
+
+    env_file.load(_env_file.get())
 
 
 @contextmanager

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import Field
 
-from normata.core.db.types import format_timestamp
 from normata.core.schema.fields import Timestamp
 from normata.core.schema.wire import Wire
 
@@ -33,19 +30,3 @@ def evidence_to_wire(pieces: int | None, ends_at: str | None, moment: str) -> di
     if pieces is None:
         return None
     return {"pieces": pieces, "isValid": ends_at is None or ends_at > moment, "endsAt": ends_at}
-
-
-def evidence_words(evidence: Mapping[str, Any] | None) -> str | None:
-    """The same in words, for tables: how many pieces, and until when."""
-    if evidence is None:
-        return None
-    count = f"{evidence['pieces']} piece{'' if evidence['pieces'] == 1 else 's'}"
-    if evidence["endsAt"] is None:
-        return f"{count}, without end"
-    day = last_day(evidence["endsAt"])
-    return f"{count}, until {day}" if evidence["isValid"] else f"{count}, none valid since {evidence['endsAt'][:10]}"
-
-
-def last_day(ends_at: str) -> str:
-    """The last day on which something is valid that ends at a moment."""
-    return format_timestamp(datetime.fromisoformat(ends_at) - timedelta(milliseconds=1))[: len("2026-11-20")]

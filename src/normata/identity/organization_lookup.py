@@ -12,12 +12,9 @@ from normata.core.db.lookup import Lookup
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import text
 from normata.core.schema.table import sql_table
-from normata.errors import CommandError, NotFound
+from normata.errors import NotFound
+from normata.identity.choice import NoSuchOrganization
 from normata.identity.model import Membership, Organization
-
-
-class NoSuchOrganization(CommandError):
-    """There is no such organization; the message lists the existing ones."""
 
 
 def find(transaction: Transaction, name: str | None) -> str:
@@ -35,10 +32,7 @@ def find(transaction: Transaction, name: str | None) -> str:
     known = transaction.rows(_FIRST)
     if name is None and len(known) == 1:
         return str(known[0].id)
-    there = (
-        f"there is {', '.join(row.slug for row in known)}" if known else "there is none yet; `normata init` makes one"
-    )
-    raise NoSuchOrganization(f"name an organization: {there}" if name is None else f"no organization {name!r}; {there}")
+    raise NoSuchOrganization.of(name, [row.slug for row in known])
 
 
 def reached(unit: UnitOfWork, name: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from normata.coverage.supporting import evidence_words
-from normata.reports.sheets import EVIDENCE, day, facts, named, stale_reasons
+from normata.coverage.words import evidence_words, implemented
+from normata.reports.sheets import EVIDENCE, facts, named, stale_reasons
 from normata.reports.tables import Cell, Column, Sheet
 
 TITLE = "Statement of applicability"
@@ -22,7 +22,6 @@ _OBJECTIONS = {
     "MANDATORY_EXCLUDED": "is mandatory, and excluded nevertheless",
     "CONFLICTING": "is assessed otherwise than matches or other assessments say",
 }
-_IMPLEMENTED = {"YES": "yes", "PARTLY": "partly", "NO": "no", "NOT_ASSESSED": "not assessed", None: None}
 
 
 def statement_sheets(report: Mapping[str, Any]) -> Sequence[Sheet]:
@@ -157,12 +156,6 @@ def justification(entry: _Entry) -> str | None:
     if group:
         because.append(f"Excluded with {group['identifier']} {group['name']}")
     return ". ".join([*because, *([words] if words else [])]) or None
-
-
-def implemented(entry: _Entry) -> str | None:
-    """Whether a requirement is implemented, in words; if it is not, by when that is planned."""
-    words = _IMPLEMENTED[entry["implemented"]]
-    return f"{words}, planned by {day(entry['plannedBy'])}" if entry["plannedBy"] else words
 
 
 def _from_matches(entry: _Entry) -> str:

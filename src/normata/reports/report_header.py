@@ -10,9 +10,10 @@ from sqlalchemy import BindParameter, bindparam, select
 
 from normata.core.db.transaction import Transaction
 from normata.core.schema.wire import Wire
-from normata.errors import CommandError, NotFound
+from normata.errors import NotFound
 from normata.frameworks.baseline_model import Baseline
 from normata.frameworks.baselines import BaselineReference
+from normata.frameworks.choice import choose_adopted
 from normata.frameworks.model import Framework, FrameworkAdoption
 from normata.identity.model import Organization
 
@@ -43,10 +44,6 @@ class Report(Wire):
     baseline: BaselineReference | None = Field(
         description="The baseline that the organization has adopted it with; null if the whole framework applies."
     )
-
-
-class NotAdopted(CommandError):
-    """A name does not identify exactly one adopted framework; the message lists them."""
 
 
 class ReportHeader(NamedTuple):
@@ -99,21 +96,8 @@ def read_report_header(transaction: Transaction, organization_id: str, framework
 
 
 def find_adopted(transaction: Transaction, organization_id: str, name: str) -> str:
-    """The id of the adopted framework that ``name`` (an id, slug or identifier) names. Raises NotAdopted.
-
-    An id takes precedence over an equal slug or identifier.
-    """
-    rows = transaction.rows(_ADOPTED, {"organization": organization_id})
-    ids: list[str] = [row.id for row in rows if name in (row.id, row.slug, row.identifier)]
-    if name in ids:
-        return name
-    if len(ids) > 1:
-        raise NotAdopted(f"{name!r} names {len(ids)} frameworks; name one by its id: {', '.join(ids)}")
-    if not ids:
-        known = ", ".join(row.identifier for row in rows)
-        there = f"it has adopted {known}" if known else "it has adopted none; `normata adopt` does that"
-        raise NotAdopted(f"the organization has not adopted a framework {name!r}; {there}")
-    return ids[0]
+    """The id of the adopted framework that ``name`` (an id, slug or identifier) names. Raises NotAdopted."""
+    return choose_adopted(name, transaction.rows(_ADOPTED, {"organization": organization_id}))
 
 
 _ORGANIZATION: BindParameter[str] = bindparam("organization")

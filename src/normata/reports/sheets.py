@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from normata.coverage.supporting import evidence_words
+from normata.coverage.words import STALE_WORDS, day, evidence_words
 from normata.reports.tables import Cell, Column, Sheet
 
 _CONTROL = (Column("Identifier", 14), Column("Name", 40), Column("Category", 30), Column("Mandatory", 11))
@@ -92,21 +92,9 @@ def _conflict(conflict: Mapping[str, Any]) -> tuple[Cell, ...]:
     )
 
 
-STALE_WORDS = {
-    "REVIEW_OVERDUE": "its review is overdue",
-    "EVIDENCE_ENDED": "no evidence is valid any more",
-    "WORDING_CHANGED": "the control is worded otherwise",
-}
-
-
 def stale_reasons(item: Mapping[str, Any]) -> str:
     """Why an assessment is stale, each reason with the day since which it is."""
     return "\n".join(f"{STALE_WORDS[one['reason']]}, since {day(one['since'])}" for one in item["stale"])
-
-
-def day(moment: str) -> str:
-    """The day of a moment, in UTC."""
-    return moment[: len("2026-11-20")]
 
 
 def _suggestion(suggestion: Mapping[str, Any]) -> str:

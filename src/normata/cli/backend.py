@@ -1,0 +1,117 @@
+"""What commands work with: the operations of HTTP, of a server or on the database.
+
+A command is written once, on :class:`Backend`, and prints from the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from normata.errors import DomainError
+
+Values = Mapping[str, Any]
+
+
+class Call(NamedTuple):
+    """An operation of HTTP, and the module that declares it."""
+
+    method: str
+    path: str
+    module: str
+
+
+class RefusedField(NamedTuple):
+    """One thing that is wrong with a request: the part of it, the name of the field, and why."""
+
+    part: str
+    name: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.name or self.part}: {self.message}"
+
+
+class Refused(DomainError):
+    """The service has refused a request, with this status; ``faults`` has what is wrong with its fields, if that is."""
+
+    def __init__(self, message: str, status: int, faults: Sequence[RefusedField] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.faults = faults
+
+    def fault(self, *names: str) -> str | None:
+        """What is wrong with the first of these fields that is refused; null if none is."""
+        return next((one.message for one in self.faults if one.name in names), None)
+
+
+class ListPage(NamedTuple):
+    """A page of a list, and the cursor of the next one, null at the end."""
+
+    items: Sequence[Any]
+    next: str | None
+
+
+class Backend(Protocol):
+    """The operations, and what names mean. Every method raises Refused, and CommandError with a sentence."""
+
+    def organization(self, name: str | None) -> str:
+        """The id of the organization with this id or slug; of the only one where ``name`` is null."""
+
+    def adopted(self, organization: str, name: str, as_of: str | None = None) -> str:
+        """The id of the framework with this id, slug or identifier that the organization has, or had, adopted."""
+
+    def control(self, organization: str, name: str, framework: str | None = None, as_of: str | None = None) -> str:
+        """The id of the control with this id or identifier; ``framework`` says of which framework."""
+
+    def user_names(self, organization: str, users: Iterable[str]) -> Mapping[str, str]:
+        """The names of users, by their ids, as far as they are known."""
+
+    def read(self, call: Call, row: str = "", /, **query: Any) -> Any:
+        """The answer of a read, in wire form. ``row`` is the id in the path."""
+
+    def page(self, call: Call, row: str = "", /, **query: Any) -> ListPage:
+        """A page of a list."""
+
+    def content(self, call: Call, row: str, name: str, /, **query: Any) -> bytes:
+        """The answer of a read in the format ``name``."""
+
+    def change(self, call: Call, row: str = "", /, *, body: Values | None = None, **query: Any) -> Any:
+        """The answer of a change, in wire form."""
+
+
+def every_item(backend: Backend, call: Call, row: str = "", /, **query: Any) -> Iterator[Any]:
+    """The items of a list, page by page.
+
+    Each page begins after the last item of the one before, so that what others add or remove meanwhile moves no item
+    across pages.
+    """
+    cursor: str | None = None
+    while True:
+        page = backend.page(call, row, **query, limit=100, cursor=cursor)
+        yield from page.items
+        cursor = page.next
+        if cursor is None:
+            return
+
+
+def pairs(query: Values) -> list[tuple[str, str]]:
+    """The parameters of a query string; a list is repeated, and null left out."""
+    return [
+        (name, str(one).lower() if isinstance(one, bool) else str(one))
+        for name, value in query.items()
+        for one in (value if isinstance(value, (list, tuple)) else [value])
+        if one is not None
+    ]
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON in one line, with the bytes that HTTP answers."""
+    import orjson
+
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # an integer of more than 64 bits
+        import json
+
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,148 @@
+"""The operations of a server over HTTP, for commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from normata.cli import calls
+from normata.cli.backend import Call, ListPage, Refused, Values, every_item, pairs
+from normata.cli.remote import address
+from normata.cli.remote.transport import ServerFailed, Transport
+from normata.frameworks.choice import NamedControl, choose_adopted, choose_control
+from normata.identity.choice import NoSuchOrganization
+
+_MEDIA_TYPES = {
+    "json": "application/json",
+    "csv": "text/csv",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "pdf": "application/pdf",
+}
+_FIRST = 10  # organizations that a sentence names
+_LONGEST_SEARCH = 200  # characters
+
+
+class _Framework(NamedTuple):
+    id: str
+    slug: str
+    identifier: str
+
+
+@contextmanager
+def reached(url: str, *, is_option: bool) -> Iterator[Server]:
+    """The operations of the server at an address. Raises BadSetting."""
+    transport = Transport(address.base_of(url, is_option=is_option), address.token())
+    try:
+        yield Server(transport)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:  # it is another version, or no Normata
+        raise ServerFailed(f"{transport.base} answers with other fields than this version knows") from error
+    finally:
+        transport.close()
+
+
+class Server:
+    """A :class:`normata.cli.backend.Backend` of a server."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+
+    def organization(self, name: str | None) -> str:
+        """See the base; there are only those of the token's user."""
+        known = list(every_item(self, calls.ORGANIZATIONS))
+        if name is None and len(known) == 1:
+            return str(known[0]["id"])
+        # An id takes precedence over a slug with the same spelling.
+        for field in ("id", "slug"):
+            for one in known:
+                if name is not None and one[field] == name:
+                    return str(one["id"])
+        raise NoSuchOrganization.of(name, sorted(str(one["slug"]) for one in known)[:_FIRST])
+
+    def adopted(self, organization: str, name: str, as_of: str | None = None) -> str:
+        """See the base."""
+        return choose_adopted(name, self._adopted(organization, as_of))
+
+    def control(self, organization: str, name: str, framework: str | None = None, as_of: str | None = None) -> str:
+        """See the base."""
+        query = {"organizationId": organization, "asOf": as_of}
+        adopted = {one.id: one for one in self._adopted(organization, as_of)}
+        found: dict[str, NamedControl] = {}
+        for one in self._called(name, query):
+            of = adopted.get(one["frameworkId"])
+            if of is not None:
+                found[one["id"]] = NamedControl(one["id"], of.id, of.slug, of.identifier)
+        return choose_control(name, framework, list(found.values()))
+
+    def _called(self, name: str, query: Values) -> Iterator[Any]:
+        """The controls that have a name as their id, or as their identifier."""
+        one = self.control_by_id(name, query)
+        if one is not None:
+            yield one
+        if name.strip():
+            listed = every_item(self, calls.CONTROLS, **query, search=name.strip()[:_LONGEST_SEARCH])
+            yield from (one for one in listed if one["identifier"] == name)
+
+    def control_by_id(self, name: str, query: Values) -> Any:
+        """The control with an id; null if there is none."""
+        if not name.strip("."):
+            return None
+        try:
+            return self.read(calls.CONTROL, name, **query)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def _adopted(self, organization: str, as_of: str | None) -> list[_Framework]:
+        query = {"organizationId": organization, "asOf": as_of, "adoptedOnly": True, "sortColumn": "identifier"}
+        listed = every_item(self, calls.FRAMEWORKS, **query)
+        return [_Framework(one["id"], one["slug"], one["identifier"]) for one in listed]
+
+    def user_names(self, organization: str, users: Iterable[str]) -> Mapping[str, str]:
+        """See the base."""
+        ids = sorted(set(users))
+        found: dict[str, str] = {}
+        for start in range(0, len(ids), 100):
+            query = {"organizationId": organization, "kind": "users", "id": ids[start : start + 100]}
+            found |= {one["id"]: one["label"] for one in every_item(self, calls.NAMES, **query)}
+        return found
+
+    def read(self, call: Call, row: str = "", /, **query: Any) -> Any:
+        """See the base."""
+        return self._json(self.transport.send("GET", _path(call, row), pairs(query)).body)
+
+    def page(self, call: Call, row: str = "", /, **query: Any) -> ListPage:
+        """See the base."""
+        answer = self.transport.send("GET", _path(call, row), pairs(query))
+        found = self._json(answer.body)
+        if not isinstance(found.get("items"), list):
+            raise ServerFailed(f"{self.transport.base} answers without items: is it Normata's address?")
+        return ListPage(found["items"], answer.next)
+
+    def content(self, call: Call, row: str, name: str, /, **query: Any) -> bytes:
+        """See the base."""
+        sent = pairs({**query, "format": name})
+        return self.transport.send("GET", _path(call, row), sent, media_type=_MEDIA_TYPES[name]).body
+
+    def change(self, call: Call, row: str = "", /, *, body: Values | None = None, **query: Any) -> Any:
+        """See the base."""
+        sent = None if body is None else json.dumps(body).encode()
+        headers = {} if sent is None else {"Content-Type": "application/json"}
+        answer = self.transport.send(call.method, _path(call, row), pairs(query), body=sent, headers=headers)
+        return self._json(answer.body)
+
+    def _json(self, body: bytes) -> Any:
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise ServerFailed(f"{self.transport.base} answers with what is not JSON: is it Normata's address?")
+        return found
+
+
+def _path(call: Call, row: str) -> str:
+    return call.path.replace("{id}", quote(row, safe=""))
