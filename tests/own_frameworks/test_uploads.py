@@ -292,7 +292,7 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(ask: Asked, database: 
         ("identifier" + ",name" * 50, [("", "has more than 50 columns")]),
         (b"identifier\n\xff\n", [("", "is not UTF-8 text")]),
         (b"", [("", "must name the columns")]),
-        ("identifier,name\n1," + "x" * 200_000, [("", "is not CSV")]),
+        ("identifier,name\n1," + "x" * 200_000, [("", "has a cell of more than 131,072 characters")]),
     ],
 )
 def test_what_is_wrong_with_a_table(ask: Asked, content: bytes | str, expected: list[tuple[str, str]]) -> None:

@@ -6,17 +6,16 @@ in ``/rows/4/parent`` is about the fourth row.
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
 from normata.catalogs.documents import ImportFormat, MediaType
-from normata.catalogs.workbooks import LAST_ROW, require_harmless
 from normata.core.changes.source import Fault, Row, pointer
 from normata.core.documents.files import Unreadable
 from normata.core.documents.tables import TableColumns, csv_rows, has_column, table_rows
+from normata.core.documents.workbooks import first_sheet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,22 +57,8 @@ def read_csv(file: str, name: str, text: str, faults: list[Fault]) -> Sheet:
 
 def read_workbook(file: str, name: str, content: bytes, faults: list[Fault]) -> Sheet:
     """The table in the first sheet of an XLSX workbook (ISO/IEC 29500). Raises Unreadable."""
-    require_harmless(content)
-    from openpyxl import load_workbook  # noqa: PLC0415 - slow to import, and rarely needed
-
-    try:
-        book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
-        try:
-            sheet = book.worksheets[0]
-            sheet.reset_dimensions()  # the declared dimensions may omit cells
-            texts = _texts(sheet.iter_rows(max_row=LAST_ROW, values_only=True))
-            return Sheet(file, name, table_rows(file, texts, _TABLE, faults))
-        finally:
-            book.close()
-    except Unreadable:
-        raise
-    except Exception as error:  # openpyxl raises many types of errors, from KeyError to those of XML
-        raise Unreadable("is not an XLSX workbook that can be read") from error
+    with first_sheet(content) as rows:
+        return Sheet(file, name, table_rows(file, _texts(rows), _TABLE, faults))
 
 
 def rows_of(sheet: Sheet, faults: list[Fault]) -> list[Row]:

@@ -37,7 +37,7 @@ _EMPTY: ColumnElement[str] = literal_column("''")
 NEVER = "'0001-01-01T00:00:00.000Z'"
 
 # Characters of a title's key: an index entry of PostgreSQL has at most 2.7 kB, and one of them may have four bytes.
-_TITLE_KEY = 400
+TITLE_KEY = 400
 
 # Inherited columns would come after a kind's own. The keys belong in front, the times at the end.
 _ID, _ORGANIZATION, _CREATED, _UPDATED, _ARCHIVED, _DERIVED = -2, -1, 1, 2, 3, 4
@@ -112,7 +112,7 @@ class Restorable(Table):
     @classmethod
     def derive(cls, row: dict[str, Any]) -> None:
         row["search_text"] = search_text(*(row[name] for name in text_columns(cls)))
-        row["title_key"] = natural_key(row[cls.title_column()])[:_TITLE_KEY]
+        row["title_key"] = natural_key(row[cls.title_column()])[:TITLE_KEY]
 
     @classmethod
     def follow(cls, before: Mapping[str, Any] | None, after: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ from sqlalchemy import (
 from normata.core.db.transaction import Transaction
 from normata.core.db.trigrams import among_few
 from normata.core.db.types import Document
+from normata.core.http.formats import FormatQuery
 from normata.core.schema.cursors import Part, SortKeys
 from normata.core.schema.descriptions import known_values
 from normata.core.schema.fields import Identifier, ShortId, ShortText, Token, parse_timestamp
@@ -68,7 +69,7 @@ _OWNERS = (
 )
 
 
-class RecordQuery(PageQuery):
+class RecordQuery(PageQuery, FormatQuery):
     """The query of the list of a kind, besides what follows from its columns."""
 
     filters: ClassVar[tuple[str, ...]] = ()  # the columns with a filter, which may be repeated
@@ -161,6 +162,16 @@ def list_records(transaction: Transaction, kind: type[Restorable], query: Any) -
         found = fetch_page(transaction, records, order, query, all_rows=counted, parts=parts)
     names = tuple(wire_names(kind).values())
     return envelope([dict(zip(names, row, strict=False)) for row in found.rows], found, query)
+
+
+def every_record(transaction: Transaction, kind: type[Restorable], query: Any) -> Iterator[Any]:
+    """The rows of all records of a list, on whatever page they are, in its order: some at a time, of one statement."""
+    hits = transaction.hits(fold(query.search or "").split(), query.organization_id, [kind.__tablename__])
+    records = _records(kind, query, is_common=kind.__tablename__ in hits.common)
+    if kind.__tablename__ in hits.few:
+        records = records.where(among_few(kind.sql().c.id, kind.__tablename__))
+    parameters = {**hits.parameters(), "organization": query.organization_id}
+    return transaction.stream(records.order_by(*_order(kind, query, by_index=False)), parameters)
 
 
 def _scattered(transaction: Transaction, kind: type[Restorable], query: Any, *, is_common: bool) -> Found:

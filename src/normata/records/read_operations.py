@@ -17,6 +17,7 @@ from normata.core.schema.wire import columns, wire
 from normata.records import examples
 from normata.records.base import Restorable
 from normata.records.listing import list_records, one_record, record_query
+from normata.records.registers.exporting import register_formats
 
 
 @cache
@@ -47,8 +48,10 @@ def list_operation(kind: type[Restorable]) -> ListOperation:
         description=f"""\
 The organization's {kind.plural()}: by default only live ones, newest first. `archived` includes archived ones, and
 `sortColumn` sorts by any column{excluded_note}. A filter has the name of its field. The values of a repeated filter are
-combined with OR, different filters with AND.""",
+combined with OR, different filters with AND. As CSV or XLSX the answer is a file with all of them, on whatever page,
+from one state of the data; `page`, `limit` and `cursor` do not go with it.""",
         query=record_query(kind),
+        files=register_formats(kind),
         build=build,
         answer=_page(kind),
         answer_description=f"A page of {kind.plural()}.",

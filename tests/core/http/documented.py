@@ -39,11 +39,15 @@ def answer(operation: Operation, status: int) -> dict[str, Any]:
 
 
 def headers(answer_: dict[str, Any]) -> set[str]:
-    """The names of the headers, in lower case, that an answer of now has: without limits and without a preference."""
+    """The names of the headers, in lower case, that an answer of now has: without limits and without a preference.
+
+    Pages of a list have no file name; files of it have one.
+    """
     components = document()["components"]["headers"]
     named = {name: header.get("$ref", "").rpartition("/")[2] for name, header in answer_["headers"].items()}
     found = {name.lower() for name, component in named.items() if not component or components[component]["required"]}
-    return found - {"memento-datetime", "preference-applied"}
+    is_named = answer_["headers"].get("Content-Disposition", {}).get("required", True)
+    return found - {"memento-datetime", "preference-applied"} - (set() if is_named else {"content-disposition"})
 
 
 def examples(media: dict[str, Any]) -> Iterator[Any]:

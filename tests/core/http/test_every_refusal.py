@@ -196,7 +196,9 @@ def test_rows_of_other_kinds_are_not_there(operation: Operation, shared: Served,
 @families()
 def test_where_nothing_that_there_is_is_accepted(operation: Operation, shared: Served, made: Tokens) -> None:
     """Nor any other format that there is. The problem is JSON all the same."""
-    others = operation.formats.media_types if isinstance(operation, ReadOperation) and operation.formats else ()
+    files = operation.files if isinstance(operation, ListOperation) else None
+    formats = operation.formats if isinstance(operation, ReadOperation) else None
+    others = [media_type for one in (formats, files) if one is not None for media_type in one.media_types]
     refused_all = "".join(f"{media_type};q=0, " for media_type in ("application/json", *others))
     request = sample(operation)
     request = request.but(query={name: value for name, value in request.query.items() if name != "format"})  # it wins

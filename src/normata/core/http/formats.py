@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
 from pydantic import Field
 
+from normata.core.db.transaction import Transaction
 from normata.core.http.content import Content
 from normata.core.http.negotiation import best_media_type
 from normata.core.http.problems import FieldFault, InvalidRequest, NotAcceptable
@@ -101,15 +102,9 @@ def pdf(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Formats:
-    """The formats of a report, the default first.
+class FormatChoice:
+    """The formats of an answer, the default first."""
 
-    ``present`` turns the data of the report's ``build`` into the report in wire form; it needs no database.
-    ``file_name`` is the report's file name, without the extension.
-    """
-
-    present: Callable[[Any], Mapping[str, Any]]
-    file_name: Callable[[Mapping[str, Any]], str]
     by_name: Mapping[FormatName, Format]
 
     @property
@@ -130,6 +125,29 @@ class Formats:
         if wanted is None:
             raise NotAcceptable
         return next(name for name, one in self.by_name.items() if one.media_type == wanted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListFormats(FormatChoice):
+    """The formats of a list: JSON for its pages, and others for files with all its rows.
+
+    ``write`` writes the rows of a request in one of the other formats into a file, and returns the name of the file,
+    without the extension. Raises what the list declares. The formats only render examples.
+    """
+
+    write: Callable[[Transaction, Any, FormatName, BinaryIO], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formats(FormatChoice):
+    """The formats of a report.
+
+    ``present`` turns the data of the report's ``build`` into the report in wire form; it needs no database.
+    ``file_name`` is the report's file name, without the extension.
+    """
+
+    present: Callable[[Any], Mapping[str, Any]]
+    file_name: Callable[[Mapping[str, Any]], str]
 
     def content(self, read: Any, name: FormatName) -> Content:
         """The data of ``build``, in a format. Raises InvalidRequest if the report cannot have it."""

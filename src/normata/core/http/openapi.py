@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 from urllib.parse import quote
@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from normata.core.http import file_form, openapi_headers
 from normata.core.http.dry_run import DryRun
+from normata.core.http.formats import FormatChoice
 from normata.core.http.openapi_changes import DRY_RUN_ANSWER, add_dry_run, change_parameters
 from normata.core.http.openapi_headers import (
     APPLIED,
@@ -127,6 +128,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
     match operation:
         case ReadOperation():
             disposition = DISPOSITION if operation.formats is not None else {}
+            if isinstance(operation, ListOperation) and operation.files is not None:
+                disposition = {name: header | {"required": False} for name, header in DISPOSITION.items()}
             own = VALIDATORS | disposition | (LINK if isinstance(operation, ListOperation) else {})
             if issubclass(operation.query, PastQuery):
                 own |= MEMENTO
@@ -159,13 +162,21 @@ def _success(operation: Operation, headers: dict[str, Any]) -> dict[str, Any]:
     content: dict[str, Any] = {"application/json": {"schema": schema, "example": operation.example}}
     if isinstance(operation, ReadOperation) and operation.sends_file:
         content = _ANY_BYTES
-    if isinstance(operation, ReadOperation) and operation.formats is not None:
-        for other in operation.formats.by_name.values():
+    for formats in _formats(operation):
+        for other in formats.by_name.values():
             if other.media_type in content:
                 continue  # JSON, which the model describes
             example = {"example": other.render(operation.example).decode()} if other.is_text else {}
             content[other.media_type] = {"schema": dict(other.schema), **example}
     return {"description": operation.answer_description, "headers": headers, "content": content}
+
+
+def _formats(operation: Operation) -> Iterator[FormatChoice]:
+    """The formats of a report, or of a list."""
+    if isinstance(operation, ReadOperation) and operation.formats is not None:
+        yield operation.formats
+    if isinstance(operation, ListOperation) and operation.files is not None:
+        yield operation.files
 
 
 def _instance(operation: Operation) -> str:

@@ -15,7 +15,7 @@ from normata.core.db.security import Write
 from normata.core.db.transaction import Transaction
 from normata.core.http import problems
 from normata.core.http.body_stream import BodyStream
-from normata.core.http.formats import Formats
+from normata.core.http.formats import Formats, ListFormats
 from normata.core.http.request import Request
 from normata.core.http.roles import AUDITOR, Role, TokenScope, role_suffices
 from normata.core.schema.paging import OwnPageQuery, PageQuery, Query
@@ -154,9 +154,17 @@ class ReadOperation(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class ListOperation(ReadOperation):
-    """A paged list of an organization or a user."""
+    """A paged list of an organization or a user. With ``files``, all its rows are also answered as one file.
+
+    Then its query is a :class:`FormatQuery` as well.
+    """
 
     query: type[PageQuery] | type[OwnPageQuery]
+    files: ListFormats | None = None
+
+    @property
+    def vary(self) -> bytes:
+        return super().vary if self.files is None else b"accept, " + super().vary
 
     def answer_to(self, transaction: Transaction, request: Request) -> Any:
         try:

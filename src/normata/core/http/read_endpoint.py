@@ -27,7 +27,8 @@ from normata.core.http.content import Content
 from normata.core.http.context import RequestContext, address_of, context_of, path_id
 from normata.core.http.file_answer import FileAnswer
 from normata.core.http.formats import FormatQuery
-from normata.core.http.operation import Lines, ReadOperation
+from normata.core.http.list_file import format_of, list_file, without_accept
+from normata.core.http.operation import Lines, ListOperation, ReadOperation
 from normata.core.http.page_cache import Page, place_of
 from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.http.query_names import QueryNames, Undeclared
@@ -107,6 +108,13 @@ class ReadEndpoint:
                 content: Content = await self._read("content", replace(request, format=chosen), receive)
                 await content.send(context.headers, send, *_memento(parsed.query))
                 return
+            if isinstance(operation, ListOperation) and operation.files is not None:
+                request = self._request(scope, caller, parsed.query, organization_id)
+                chosen = format_of(operation, request.query, context.headers.get(b"accept", b""))
+                if chosen != "json":
+                    async with list_file(self._services.reads, operation, request, chosen, receive) as answer:
+                        await answer.send(without_accept(context.headers), send, scope)
+                    return
             if operation.sends_file:
                 answer = await self._file(self._request(scope, caller, parsed.query, organization_id))
                 await answer.send(context.headers, send, scope)
@@ -254,10 +262,11 @@ def _media_types(operation: ReadOperation, parsed: _ParsedQuery) -> tuple[str, .
     """What ``Accept`` may name; nothing if the query names the format, or the answer is a file."""
     if operation.sends_file:
         return ()
-    if operation.formats is None:
+    formats = operation.files if isinstance(operation, ListOperation) else operation.formats
+    if formats is None:
         return ("application/json",)
     is_named = isinstance(parsed.query, FormatQuery) and parsed.query.format
-    return () if is_named else operation.formats.media_types
+    return () if is_named else formats.media_types
 
 
 def _is_short(query_string: bytes) -> bool:

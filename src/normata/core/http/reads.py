@@ -8,6 +8,9 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from hashlib import file_digest
+from io import SEEK_END
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from starlette.types import Receive
@@ -18,7 +21,7 @@ from normata.core.db.transaction import TenantScope, Transaction
 from normata.core.http.content import Content
 from normata.core.http.formats import FormatName
 from normata.core.http.long_reads import LongReads
-from normata.core.http.operation import Operation, ReadOperation
+from normata.core.http.operation import ListOperation, Operation, ReadOperation
 from normata.core.http.page_cache import Page, place_of
 from normata.core.http.read_processes import NoProcess, ReadProcesses
 from normata.core.http.request import Means, PackedRequest, Request
@@ -34,31 +37,45 @@ class ClientGone(Exception):
 
 
 Part = tuple[ReadOperation, Request]
-# What is made of the answers: an encoded page, a report in the requested format, or the answers in wire form, for the
-# console.
-Form = Literal["page", "content", "answers"]
+# What is made of the answers: an encoded page, a report in the requested format, a file with all rows of a list, or the
+# answers in wire form, for the console.
+Form = Literal["page", "content", "file", "answers"]
+
+
+class WrittenFile(NamedTuple):
+    """A file that was written: its name for people, the number of its bytes, and their SHA-256 in hexadecimal."""
+
+    name: str
+    size: int
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Requests to operations that are read in one snapshot, within a tenant scope. All but ``answers`` are of one."""
+    """Requests to operations that are read in one snapshot, within a tenant scope. All but ``answers`` are of one.
+
+    A ``file`` is written ``into`` the file with this path.
+    """
 
     form: Form
     parts: Sequence[Part]
     scope: TenantScope
+    into: str = ""
 
     @property
     def is_dear(self) -> bool:
         """Whether it is a long read."""
-        return any(operation.is_dear(request.query) for operation, request in self.parts)
+        return self.form == "file" or any(operation.is_dear(request.query) for operation, request in self.parts)
 
     @property
     def is_report(self) -> bool:
         """Whether it is more than a page."""
-        return any(operation.is_long for operation, _ in self.parts)
+        return self.form == "file" or any(operation.is_long for operation, _ in self.parts)
 
     async def run(self, database: Database) -> Any:
         """Read, and return what the form says. Raises what the operations declare, and Unavailable."""
+        if self.form == "file":
+            return await database.read(self._write, self.scope, is_long=True)
         read = await database.read(self._read, self.scope, is_long=self.is_dear)
         if any(operation.formats is not None for operation, _ in self.parts):
             return await asyncio.to_thread(self._presented, read)  # which may take as long as reading
@@ -73,6 +90,18 @@ class Reading:
         revision = current_revision(transaction, request.organization_id, cached) if cached else ""
         answer = operation.answer_to(transaction, request)
         return Page(revision, Content(encode(answer), vary=operation.vary), place_of(answer, request.query))
+
+    def _write(self, transaction: Transaction) -> WrittenFile:
+        ((operation, request),) = self.parts
+        assert isinstance(operation, ListOperation)  # noqa: S101 - narrows the type
+        assert operation.files is not None  # noqa: S101 - as above
+        name: FormatName = request.format  # type: ignore[assignment] # as the endpoint has chosen it
+        with Path(self.into).open("w+b") as file:
+            title = operation.files.write(transaction, request, name, file)
+            file.flush()
+            size = file.seek(0, SEEK_END)
+            file.seek(0)
+            return WrittenFile(f"{title}.{name}", size, file_digest(file, "sha256").hexdigest())
 
     def _presented(self, read: list[Any]) -> Any:
         """Reports in the requested format, or in wire form."""
@@ -93,12 +122,13 @@ class PackedReading(NamedTuple):
     form: Form
     parts: list[tuple[str, PackedRequest]]
     scope: TenantScope
+    into: str
 
     @classmethod
     def of(cls, reading: Reading) -> PackedReading:
         """Pack a reading."""
         parts = [(operation.operation_id, PackedRequest.of(request)) for operation, request in reading.parts]
-        return cls(reading.form, parts, reading.scope)
+        return cls(reading.form, parts, reading.scope, reading.into)
 
     def unpacked(self, operations: Mapping[str, Operation], means: Means) -> Reading:
         """The reading, with the ``means`` of this process."""
@@ -107,7 +137,7 @@ class PackedReading(NamedTuple):
             operation = operations[operation_id]
             assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
             parts.append((operation, packed.unpacked(operation.query, means)))
-        return Reading(self.form, parts, self.scope)
+        return Reading(self.form, parts, self.scope, self.into)
 
 
 class Answered(NamedTuple):

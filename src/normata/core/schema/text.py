@@ -70,9 +70,20 @@ def natural_key(value: str) -> str:
 
 
 # The first characters of formulas, and full-width forms that some spreadsheets treat alike.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def harmless(cell: str) -> str:
     """A cell of a table that no spreadsheet interprets as a formula: with a leading apostrophe, as OWASP recommends."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+    return f"'{cell}" if cell.startswith(FORMULA) else cell
+
+
+def guarded(cell: str) -> str:
+    """:func:`harmless`, and such that :func:`unguarded` has the cell back: "" and '… get an apostrophe, too."""
+    return f"'{cell}" if not cell or cell.startswith(("'", *FORMULA)) else cell
+
+
+def unguarded(cell: str) -> str:
+    """A cell of a table without the apostrophe that :func:`guarded` puts in front; that of other texts stays."""
+    rest = cell[1:]
+    return rest if cell.startswith("'") and (not rest or rest.startswith(("'", *FORMULA))) else cell

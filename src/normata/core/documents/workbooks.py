@@ -1,4 +1,4 @@
-"""Checks of an XLSX workbook (ISO/IEC 29500) before it is read, so that reading is quick and loses nothing.
+"""Reading XLSX workbooks (ISO/IEC 29500), which are checked first, so that reading is quick and loses nothing.
 
 A few kilobytes of a zip file can unpack to millions of cells, and the library holds a whole row in memory. The library
 also skips rows and cells that are out of order.
@@ -8,21 +8,57 @@ from __future__ import annotations
 
 import io
 import zipfile
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from normata.core.documents.files import Unreadable
 
 LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384  # the limits of the file format
 
-_MAX_UNPACKED = 16 * 2**20  # bytes of all parts together
+MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
 _MAX_PARTS = 1_000
-_MAX_ELEMENTS = 1_000_000  # of all parts together; 20,000 rows with the known columns have half as many
+
+
+class WorkbookLimits(NamedTuple):
+    """The most bytes that all parts of a workbook may unpack to, and the most XML elements in them."""
+
+    unpacked: int = 16 * 2**20
+    elements: int = 1_000_000  # 20,000 rows with the columns of a catalog have half as many
+
+
+_USUAL = WorkbookLimits()
+
+
 _BAD_NUMBER = "has a row that is numbered neither as ISO/IEC 29500 says nor in order"
 
 
-def require_harmless(content: bytes) -> None:
+@contextmanager
+def first_sheet(content: bytes, limits: WorkbookLimits = _USUAL) -> Iterator[Iterable[Sequence[Any]]]:
+    """The rows of the first sheet of a workbook, each with the values of its cells; a formula has the value it had.
+
+    Raises Unreadable, also while the rows are read.
+    """
+    _require_harmless(content, limits)
+    from openpyxl import load_workbook  # noqa: PLC0415 - slow to import, and rarely needed
+
+    try:
+        book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
+        try:
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # the declared dimensions may omit cells
+            yield sheet.iter_rows(max_row=LAST_ROW, values_only=True)
+        finally:
+            book.close()
+    except Unreadable:
+        raise
+    except Exception as error:  # openpyxl raises many types of errors, from KeyError to those of XML
+        raise Unreadable("is not an XLSX workbook that can be read") from error
+
+
+def _require_harmless(content: bytes, limits: WorkbookLimits) -> None:
     """Raise Unreadable for a workbook that takes too much to read, defines entities, or is out of order.
 
     Python never unpacks more than the sizes that a zip file declares. A workbook has no document type (ISO/IEC 29500-2,
@@ -31,11 +67,11 @@ def require_harmless(content: bytes) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             parts = archive.infolist()
-            if len(parts) > _MAX_PARTS or sum(part.file_size for part in parts) > _MAX_UNPACKED:
-                raise Unreadable(f"unpacks to more than {_MAX_UNPACKED:,} bytes or {_MAX_PARTS:,} parts")
+            if len(parts) > _MAX_PARTS or sum(part.file_size for part in parts) > limits.unpacked:
+                raise Unreadable(f"unpacks to more than {limits.unpacked:,} bytes or {_MAX_PARTS:,} parts")
             elements = 0
             for part in parts:
-                elements = _Part(elements).read(archive.read(part))
+                elements = _Part(elements, limits.elements).read(archive.read(part))
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
         raise Unreadable("is not an XLSX workbook that can be read") from error
     except zipfile.LargeZipFile as error:
@@ -45,8 +81,9 @@ def require_harmless(content: bytes) -> None:
 class _Part:
     """Reads one part, and stores only the position in it."""
 
-    def __init__(self, elements: int) -> None:
+    def __init__(self, elements: int, most: int) -> None:
         self._elements = elements  # including those of earlier parts
+        self._most = most
         self._row = 0
         self._cells = 0  # in the present row
         self._column = (0, "")  # of the last cell; columns are ordered by length, then by letters
@@ -66,8 +103,8 @@ class _Part:
 
     def _element(self, tag: str, attributes: dict[str, str]) -> None:
         self._elements += 1
-        if self._elements > _MAX_ELEMENTS:
-            raise Unreadable(f"has more than {_MAX_ELEMENTS:,} XML elements: cells and what is in them")
+        if self._elements > self._most:
+            raise Unreadable(f"has more than {self._most:,} XML elements: cells and what is in them")
         name = tag.rpartition(":")[2]
         if name == "row":
             self._start_row(attributes.get("r"))
