@@ -114,6 +114,16 @@ class SlugTaken(DomainError):
         self.conflicting_id = conflicting_id
 
 
+class ExternalIdTaken(DomainError):
+    """Another record of the same kind has the external id; ``conflictingId`` is its id."""
+
+    message = "Another record of this kind has the external id."
+
+    def __init__(self, conflicting_id: str) -> None:
+        super().__init__()
+        self.conflicting_id = conflicting_id
+
+
 class InUse(DomainError):
     """Another row refers to it; ``conflictingId`` is the id of that row."""
 
@@ -225,9 +235,10 @@ class RecordsRefused(DomainError):
 
     message = "Some of the records were refused, so none of them was changed."
 
-    def __init__(self, refusals: Sequence[tuple[int, DomainError]] = ()) -> None:
+    def __init__(self, refusals: Sequence[tuple[int, Exception]] = (), array: str = "records") -> None:
         super().__init__()
         self.refusals = tuple(refusals)
+        self.array = array  # that the places are in
 
 
 class RequestInProgress(DomainError):

@@ -19,6 +19,7 @@ from normata.events import log_operations, record_undo, undo
 from normata.events import operations as events
 from normata.events.sealing import SEALING_WRITES
 from normata.evidence import explanation_operations as explanation
+from normata.external_ids import operations as external_ids
 from normata.files import operations as files
 from normata.findings import operations as findings
 from normata.frameworks import operations as frameworks
@@ -53,6 +54,7 @@ from normata.policies import template_operations as templates
 from normata.records import finalizing_operation as finalizing
 from normata.records import operations as records
 from normata.records.archive import operations as archive
+from normata.records.batch import operations as batch
 from normata.records.due import operations as due
 from normata.records.many import operations as many
 from normata.records.responsibilities import operations as responsibilities
@@ -104,11 +106,13 @@ _DECLARED: tuple[Operation, ...] = (
     *events.OPERATIONS,
     *log_operations.OPERATIONS,
     *records.OPERATIONS,
+    *batch.OPERATIONS,
     *every_kind.OPERATIONS,
     *archive.OPERATIONS,
     many.OPERATION,
     record_undo.OPERATION,
     *links.OPERATIONS,
+    *external_ids.OPERATIONS,
     *comments.OPERATIONS,
     *names.OPERATIONS,
     *files.OPERATIONS,

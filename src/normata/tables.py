@@ -10,6 +10,7 @@ from normata.core.schema.table import Table
 from normata.coverage import upgrades as _upgrades
 from normata.entitlements import model as _entitlements
 from normata.events import model as _events
+from normata.external_ids import model as _external_ids
 from normata.files import model as _files
 from normata.frameworks import baseline_model as _baselines
 from normata.frameworks import evidence_model as _evidence
@@ -42,6 +43,7 @@ _modules = (
         _entitlements,
         _events,
         _evidence,
+        _external_ids,
         _files,
         _frameworks,
         _history,

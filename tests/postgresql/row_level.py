@@ -96,7 +96,7 @@ SECRET = {
 # a match that was set aside may count again, and views and files may go. The job that forgets removes what is over.
 DELETED = {
     *("job", "set_aside_match", "saved_view", "file", "comment", "policy_version", "vendor_answer"),
-    *("entitlement_review_item", "questionnaire", "vendor_link"),
+    *("entitlement_review_item", "questionnaire", "vendor_link", "external_id"),
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
     *("idempotency_key", "sign_in_attempt", "sign_in_count", "passkey", "external_identity", "calendar_address"),
     *("notification", "outgoing_mail", "session", "access_token", "sign_in_link", "invitation"),

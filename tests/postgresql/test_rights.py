@@ -44,7 +44,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     noted = {"link", "comment", "file", "archive_entry", "short_id_counter", "idempotency_key", "job"}
     noted |= {"soa_version", "policy_version", "acknowledgement", "risk_review_outcome"}
     noted |= {"questionnaire", "vendor_answer", "vendor_link", "recurrence", "checklist_row"}
-    noted.add("entitlement_review_item")
+    noted |= {"entitlement_review_item", "external_id"}
     people = {"user_account", "membership", "organization", "invitation", "access_token", "session"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
     people |= {"password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count", "sign_in_link"}

@@ -9,6 +9,7 @@ from sqlalchemy import insert
 
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.vendors.link_model import VendorLink
+from tests.external_ids.rows import external_id_row
 
 PARTS = [
     {
@@ -64,13 +65,14 @@ def answer_row(row_id: str, organization_id: str, state: str = "answered") -> di
 
 
 def vendor_arrays(organization_ids: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
-    """The rows of organizations: an unused questionnaire and one that was sent, and an answer to that."""
+    """The rows of organizations: questionnaires, unused and sent, an answer to the sent one, and an external id."""
     content = {"value": "PARTLY", "remark": "Half of them."}
     return {
         "questionnaires": [
             questionnaire_row(f"{use}-{owner}", owner) for owner in organization_ids for use in ("free", "used")
         ],
         "vendorAnswers": [answer_row(f"answer-{owner}", owner) | content for owner in organization_ids],
+        "externalIds": [external_id_row(owner) for owner in organization_ids],
     }
 
 
@@ -94,4 +96,5 @@ def minimal_rows(organization_id: str) -> dict[str, dict[str, Any]]:
     return {
         "questionnaires": questionnaire_row("new", organization_id),
         "vendorAnswers": answer_row("new", organization_id, "sent"),
+        "externalIds": external_id_row(organization_id, "new"),
     }

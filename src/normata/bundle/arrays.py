@@ -6,6 +6,7 @@ from normata.audits.model import ChecklistRow
 from normata.comments.model import Comment
 from normata.entitlements.model import EntitlementReviewItem
 from normata.events.model import AuditEvent
+from normata.external_ids.model import ExternalId
 from normata.files.model import File
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import (
@@ -64,6 +65,7 @@ _TABLES: tuple[type[Table], ...] = (
     VendorAnswer,
     ChecklistRow,
     EntitlementReviewItem,
+    ExternalId,
     *OPERATORS_OWN,
 )
 

@@ -26,6 +26,8 @@ from normata.core.schema.table import sql_table
 from normata.coverage.affected import Changes, affected_organizations
 from normata.coverage.recompute import lock_coverage, recompute
 from normata.coverage.rewording import Rewording, record_rewording, reworded_controls
+from normata.external_ids.model import ExternalId
+from normata.external_ids.rules import check_loaded as check_external_ids
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework
 from normata.frameworks.rules import RULES, count_controls, retirements
 from normata.identity.memberships import fault_owners_that_end
@@ -80,6 +82,7 @@ def load(
             Link: check_links,
             Comment: check_comments,
             Recurrence: check_recurrences,
+            ExternalId: check_external_ids,
             ChecklistRow: check_checklists,
             Questionnaire: answers.note,
             VendorAnswer: answers.check,

@@ -23,10 +23,16 @@ from normata.records.writing import MAX_DOCUMENT_BYTES, change, change_writes, c
 
 @cache
 def _creation(kind: type[Restorable]) -> type[BaseModel]:
-    name = f"{kind.__name__}Creation"
-    base = body_model(f"_{name}", kind, sendable(kind), doc="", required=(kind.title_column(),))
     doc = f"A new {kind.words()}. Omitted fields get their defaults."
-    return create_model(name, __base__=base, __doc__=doc, organization_id=(OrganizationId, ...))
+    base = creation_model(kind)
+    return create_model(f"{kind.__name__}Creation", __base__=base, __doc__=doc, organization_id=(OrganizationId, ...))
+
+
+@cache
+def creation_model(kind: type[Restorable]) -> type[BaseModel]:
+    """The model of the fields of a new record of one kind, without its organization."""
+    name = f"_{kind.__name__}Creation"
+    return body_model(name, kind, sendable(kind), doc="", required=(kind.title_column(),))
 
 
 @cache

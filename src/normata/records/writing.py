@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
+from zlib import crc32
 
 from normata.core.changes.merge_patch import merge_patch
 from normata.core.changes.references import References
@@ -21,7 +22,7 @@ from normata.core.db.types import Document
 from normata.core.schema.table import new_id
 from normata.core.schema.text import slugify
 from normata.core.schema.wire import columns, wire_names
-from normata.errors import Archived
+from normata.errors import Archived, DomainError
 from normata.identity.organization_lookup import reached
 from normata.records.base import Restorable
 from normata.records.lookup import found_for_change
@@ -29,6 +30,8 @@ from normata.records.lookup import found_for_change
 MAX_DOCUMENT_BYTES = (
     4 * 2**20
 )  # of a request, since a record may have several texts of 100,000 characters; and of a document
+
+_SLUG_LOCKS = 64  # of a kind in an organization
 
 WireValues = Mapping[str, Any]  # values by their wire names
 
@@ -92,7 +95,11 @@ def _follow_steps(unit: UnitOfWork, rows: Sequence[PendingRow], _references: Ref
         if row.faulty:
             continue
         if kind.guard is not None:
-            kind.guard(unit, before, after)
+            try:
+                kind.guard(unit, before, after)
+            except DomainError as refusal:
+                row.refuse(refusal)
+                continue
         kind.follow(before, after)
         row.replace(after)
 
@@ -151,9 +158,8 @@ def create(
     organization_id = reached(unit, organization)
     ours = {"id": record_id or new_id(), "organizationId": organization_id}
     title = body.get(wire_names(kind)[kind.title_column()])
-    if "slug" in kind.sql().c and "slug" not in body and title:
-        # Without the lock, all but one of many records with the same title would compete for a free slug.
-        unit.lock(f"slug {kind.path} {organization_id} {slugify(title)}")
+    if "slug" not in body and title:
+        lock_slugs(unit, kind, organization_id, [title])
     [pending] = valid_rows(
         unit, kind, [Row(kind.array, BODY, "", {**body, **ours})], own_rules=rules_of(kind), are_new=True
     )
@@ -184,16 +190,29 @@ def change(
     return _store(unit, "update", kind, pending, before) if pending.changed else before
 
 
+def lock_slugs(unit: UnitOfWork, kind: type[Restorable], organization_id: str, titles: Iterable[str]) -> None:
+    """Let nobody else look for free slugs for records with these titles, until the transaction ends.
+
+    Without the locks, all but one of many new records with the same title would compete for a slug. There are few
+    locks, whatever the number of titles, since a database has room for some thousand.
+    """
+    if "slug" in kind.sql().c:
+        for number in sorted({crc32(slugify(title).encode()) % _SLUG_LOCKS for title in titles}):
+            unit.lock(f"slug {kind.path} {organization_id} {number}")
+
+
 def merged_documents(kind: type[Restorable], before: Any, row: Row, faults: list[Fault]) -> Row:
     """The input of a change, with the documents that its patches make of those of the record ``before`` it.
 
-    What is too large goes to ``faults``.
+    A new record has none before. What is too large goes to ``faults``.
     """
     values = dict(row.values)
     for column in columns(kind):
         name = wire_names(kind)[column.name]
         if isinstance(column.type, Document) and name in values:
-            document = values[name] = merge_patch(getattr(before, column.name), values[name])
+            if before is not None:
+                values[name] = merge_patch(getattr(before, column.name), values[name])
+            document = values[name]
             if len(json.dumps(document, ensure_ascii=False).encode()) > MAX_DOCUMENT_BYTES:
                 most = f"must have at most {MAX_DOCUMENT_BYTES:,} bytes as JSON, merged with what is there"
                 faults.append(row.fault(name, most))

@@ -16,11 +16,10 @@ from normata.core.changes.writing import BODY, valid_rows, write
 from normata.core.db.security import together
 from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import new_id, sql_table
-from normata.core.schema.text import slugify
 from normata.links.commands import CREATION_WRITES, Wanted, make_links
 from normata.links.model import OWNS, End, Link, ends_of
 from normata.records.base import Restorable
-from normata.records.writing import creation_writes, rules_of
+from normata.records.writing import creation_writes, lock_slugs, rules_of
 from normata.recurrences.dates import Turn
 from normata.recurrences.kinds import RECURRING, copied, is_done, turn_after
 from normata.recurrences.model import Recurrence
@@ -116,10 +115,7 @@ def _make(
 ) -> None:
     """Make the next records of some of a kind, with their links."""
     nexts = {one.row["id"]: name(one.row["id"]) for one in done}
-    if "slug" in kind.sql().c:
-        # As whoever creates them by hand: else two with the same title would compete for a free slug.
-        for slug in sorted({slugify(one.row[kind.title_column()]) for one in done}):
-            unit.lock(f"slug {kind.path} {organization_id} {slug}")
+    lock_slugs(unit, kind, organization_id, (one.row[kind.title_column()] for one in done))
     made = _valid(unit, organization_id, kind, done, nexts)
     write(unit, kind, made)
     for one, row in zip(done, made, strict=True):

@@ -25,6 +25,7 @@ from normata.coverage.recompute import recompute
 from normata.coverage.upgrades import ReportedChange, reported_changes
 from normata.entitlements.model import EntitlementReviewItem
 from normata.events.model import AuditEvent
+from normata.external_ids.model import ExternalId
 from normata.files.model import File
 from normata.frameworks.evidence_model import ControlEvidence
 from normata.frameworks.model import ControlCoverage, EffectiveCoverage
@@ -100,11 +101,9 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
     there = old.read_now(lambda transaction: transaction.tables())
     tables = [
         *(kind.sql().name for kind in Restorable.kinds),
-        str(SavedView.__tablename__),
-        str(Link.__tablename__),
+        *(str(one.__tablename__) for one in (SavedView, Link, File)),
         *(str(one.__tablename__) for one in (Comment, SoaVersion, Acknowledgement, ChecklistRow)),
-        str(File.__tablename__),
-        *(str(one.__tablename__) for one in (RiskReviewOutcome, Recurrence, EntitlementReviewItem)),
+        *(str(one.__tablename__) for one in (RiskReviewOutcome, Recurrence, EntitlementReviewItem, ExternalId)),
         *(str(one.__tablename__) for one in (Questionnaire, VendorAnswer, VendorLink, CalendarAddress)),
     ]
     newer = [name for name in tables if name not in there]

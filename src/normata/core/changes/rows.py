@@ -21,6 +21,7 @@ from normata.core.db.types import Document
 from normata.core.schema.faults import describe
 from normata.core.schema.table import Table, sql_table
 from normata.core.schema.wire import input_model
+from normata.errors import DomainError
 
 # Stores the long columns of a row until they are needed: in memory, or on disk if there are many rows.
 Buffer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -34,8 +35,8 @@ class PendingRow:
     change. ``stored`` is the row before; null for a new row. None of the three has the long columns: ``long`` has them,
     first from the input, then after the change; null if they do not change. ``stored_long`` has those of a stored row
     that changes. ``free_slug`` is a generated free slug, ``slug_holder`` the id of a visible stored row with the row's
-    slug. All faults of a row go to ``faults``. A ``faulty`` row is left out of all later checks, and references to it
-    are not faults.
+    slug. All faults of a row go to ``faults``, and ``refusal`` is why a rule refuses it as a whole. A ``faulty`` row is
+    left out of all later checks, and references to it are not faults.
     """
 
     id: str
@@ -50,6 +51,7 @@ class PendingRow:
     stored_long: Mapping[str, Any] | None = None
     free_slug: str | None = None
     slug_holder: str | None = None
+    refusal: DomainError | None = None
 
     @property
     def before(self) -> Mapping[str, Any] | None:
@@ -77,6 +79,11 @@ class PendingRow:
     def add_fault(self, column: str, reason: str, code: str = "invalid") -> None:
         """Add a fault of one of its columns."""
         self.faults.append(self.source.fault(to_camel(column), reason, code))
+        self.faulty = True
+
+    def refuse(self, refusal: DomainError) -> None:
+        """Refuse it as a whole."""
+        self.refusal = refusal
         self.faulty = True
 
 

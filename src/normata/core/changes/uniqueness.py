@@ -17,8 +17,11 @@ from normata.core.schema.table import Table, sql_table
 Key = tuple[str, ...]
 
 
-def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow]) -> None:
-    """Add faults for all rows that would violate a unique key; the database would report only the first of them."""
+def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow], *, hands_over: bool = True) -> None:
+    """Add faults for all rows that would violate a unique key; the database would report only the first of them.
+
+    With ``hands_over``, a row may take a key that another one of them gives up.
+    """
     ids = {row.id for row in rows}
     for columns, live_only in unique_keys(table):
         holders: dict[tuple[Any, ...], PendingRow] = {}
@@ -34,7 +37,7 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
         is_slug = _own(columns) == "slug"
         changed = [key for key, row in holders.items() if row.changed and not (is_slug and row.free_slug)]
         for key, holder in _stored_holders(unit, table, columns, changed, live_only=live_only):
-            if holder.id not in ids:
+            if holder.id not in (ids if hands_over else {holders[key].id}):
                 # The id of the other row is only given to those who can see that row.
                 is_seen = unit.may_read(holder.owner)
                 by = f" by the stored row {holder.id!r}" if is_seen else ""

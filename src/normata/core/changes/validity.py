@@ -30,12 +30,13 @@ def make_valid(
     stamped: Sequence[str] = (),
     takes_removed: bool = True,
     are_new: bool = False,
+    hands_over: bool = True,
 ) -> None:
     """Complete all rows, and add faults: of references, unique keys, required values and fixed columns.
 
-    See :class:`References` for ``refused``, :func:`merge` for ``stamped``, and :func:`check_references` for
-    ``takes_removed``. Rows that ``are_new`` are not searched for in the database. It raises nothing: the faults are in
-    the rows.
+    See :class:`References` for ``refused``, :func:`merge` for ``stamped``, :func:`check_references` for
+    ``takes_removed``, and :func:`check_unique` for ``hands_over``. Rows that ``are_new`` are not searched for in the
+    database. It raises nothing: the faults are in the rows.
     """
     for table, rows in groups.items():
         _fault_repeated(rows)
@@ -49,7 +50,7 @@ def make_valid(
         if table in own_rules:
             own_rules[table](unit, good(rows), references)
     for table, rows in groups.items():
-        check_unique(unit, table, good(rows))
+        check_unique(unit, table, good(rows), hands_over=hands_over)
 
 
 def _fault_repeated(rows: Sequence[PendingRow]) -> None:

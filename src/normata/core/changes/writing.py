@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Column, Delete, Insert, Update, bindparam, delete, insert, update
 
@@ -18,22 +18,28 @@ from normata.core.db.security import Write
 from normata.core.db.transaction import batches
 from normata.core.schema.table import Table, sql_table
 from normata.core.schema.wire import columns
-from normata.errors import SlugTaken
+from normata.errors import DomainError, SlugTaken
 
 _UPDATES = 500  # of different columns; requests choose them, and more must not fill the memory
 
 
 def write(
-    unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow], progress: Callable[[int], None] = lambda _: None
+    unit: UnitOfWork,
+    table: type[Table],
+    rows: Sequence[PendingRow],
+    progress: Callable[[int], None] = lambda _: None,
+    *,
+    hands_over: bool = True,
 ) -> list[PendingRow]:
     """Insert the new rows, update the changed ones, and return both. The caller publishes the changes.
 
-    ``progress`` is called before each batch with the number of its rows.
+    ``progress`` is called before each batch with the number of its rows. With ``hands_over``, a row may take a unique
+    key that another one gives up; that takes the right to delete rows.
     """
     new, changed = new_and_changed(rows)
     # A row that gives up a unique key makes room for the row that takes it; two may even swap keys. References are
     # checked at the end of the transaction, when it is back. A single row need not make room.
-    rekeyed = [row for row in changed if is_rekeyed(row)] if len(new) + len(changed) > 1 else []
+    rekeyed = [row for row in changed if is_rekeyed(row)] if hands_over and len(new) + len(changed) > 1 else []
     leaving = {row.id for row in rekeyed}
     for ids in batches(sorted(leaving)):
         unit.rows(_delete(table), {"ids": ids})
@@ -145,18 +151,59 @@ def valid_rows(
     """The pending rows of a request. ``faults`` has the faults found before.
 
     Rows that ``are_new`` have generated ids, so that none of them is stored yet. Raises SlugTaken if the only fault is
-    that a stored row has the slug of one, and FaultyInput with every fault.
+    that a stored row has the slug of one, why a rule refuses one as a whole, and FaultyInput with every fault.
     """
     found = [*faults, *_blank(table, rows)]
     pending = [one for row in rows if (one := read_row(table, row, found)) is not None]
     # A bundle may contain history, so it may name removed members; other input may not.
     make_valid(unit, {table: pending}, own_rules=own_rules, takes_removed=False, are_new=are_new)
+    refusal = next((row.refusal for row in pending if row.refusal is not None), None)
+    if refusal is not None:
+        raise refusal
     taken_by = next((row.slug_holder for row in pending if row.slug_holder is not None), None)
     if len(found) == 1 and taken_by is not None:
         raise SlugTaken(taken_by)
     if found:
         raise FaultyInput(found)
     return pending
+
+
+class JudgedRow(NamedTuple):
+    """A row of a request, pending unless it cannot be read, and its faults."""
+
+    pending: PendingRow | None
+    faults: list[Fault]
+
+    @property
+    def refusal(self) -> DomainError | None:
+        """Why it is refused: what :func:`valid_rows` would raise for it alone; null if it is valid."""
+        row = self.pending
+        if row is not None and row.refusal is not None:
+            return row.refusal
+        if row is not None and row.slug_holder is not None and len(self.faults) == 1:
+            return SlugTaken(row.slug_holder)
+        return FaultyInput(self.faults) if self.faults else None
+
+    @property
+    def depends(self) -> bool:
+        """Whether it may be valid, but refers to a row of the request that is not."""
+        return self.pending is not None and self.pending.faulty and self.refusal is None
+
+
+def judged_rows(
+    unit: UnitOfWork, table: type[Table], rows: Sequence[tuple[Row, Sequence[Fault]]], *, own_rules: OwnRules
+) -> list[JudgedRow]:
+    """The rows of a request, each with the faults found before, judged by the rules of :func:`valid_rows`.
+
+    No row may take a unique key that another one gives up.
+    """
+    judged = []
+    for row, faults in rows:
+        found = [*faults, *_blank(table, [row])]
+        judged.append(JudgedRow(read_row(table, row, found), found))
+    pending_rows = [one.pending for one in judged if one.pending is not None]
+    make_valid(unit, {table: pending_rows}, own_rules=own_rules, takes_removed=False, hands_over=False)
+    return judged
 
 
 def _blank(table: type[Table], rows: Sequence[Row]) -> list[Fault]:

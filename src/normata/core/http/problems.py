@@ -217,6 +217,7 @@ ERROR_TYPES: Mapping[type[Exception], ErrorType] = {
     errors.NotAssessed: ErrorType(409, "not_assessed", "Not assessed"),
     errors.NotRated: ErrorType(409, "not_rated", "Not rated"),
     errors.SlugTaken: ErrorType(409, "slug_taken", "The slug is taken"),
+    errors.ExternalIdTaken: ErrorType(409, "external_id_taken", "The external id is taken"),
     errors.InUse: ErrorType(409, "in_use", "In use"),
     errors.WrongState: ErrorType(409, "wrong_state", "The state does not allow this"),
     errors.WrongVersion: ErrorType(409, "wrong_version", "Another version"),
@@ -302,7 +303,7 @@ def _faults_of(error: Exception) -> Sequence[FieldFault]:
         error_type, conflicting_id = ERROR_TYPES[type(refusal)], getattr(refusal, "conflicting_id", None)
         message = f"{refusal} ({conflicting_id})" if conflicting_id else str(refusal)
         faults.append(
-            FieldFault(in_="body", name=f"records/{place}", code=error_type.code, message=message, allowed=None)
+            FieldFault(in_="body", name=f"{error.array}/{place}", code=error_type.code, message=message, allowed=None)
         )
     return faults
 
@@ -336,7 +337,7 @@ def examples(instance: str, fault: FieldFault, *cases: type[Exception]) -> dict[
         error: Exception
         if case is InvalidRequest:
             error = InvalidRequest.of([fault])
-        elif issubclass(case, errors.SlugTaken | errors.InUse | errors.AlreadyMember):
+        elif issubclass(case, errors.SlugTaken | errors.ExternalIdTaken | errors.InUse | errors.AlreadyMember):
             error = case("01a1f87c-691d-7204-a6da-d46c39e191fb")
         elif issubclass(case, errors.RecordsRefused):
             error = case([(3, errors.Archived())])

@@ -32,10 +32,8 @@ Identifier = Annotated[
 ]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_NUL), mapped_column(text(500))]
 # For input: at least one character is visible, and none is a control character.
-_VISIBLE = rf"^[^{UNSEEN}]*[^\s{UNSEEN}{BLANK}][^{UNSEEN}]*$"
-VisibleName = Annotated[
-    str, StringConstraints(min_length=1, max_length=500, pattern=_VISIBLE), mapped_column(text(500))
-]
+VISIBLE = rf"^[^{UNSEEN}]*[^\s{UNSEEN}{BLANK}][^{UNSEEN}]*$"
+VisibleName = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=VISIBLE), mapped_column(text(500))]
 # Neither `.` nor `..`, which mean another path in a URL.
 _SLUG = r"^(\.{0,2}[^\s/.\x00-\x1f\x7f]|\.{3})[^\s/\x00-\x1f\x7f]*$"
 Slug = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_SLUG), mapped_column(text(200))]
@@ -82,7 +80,7 @@ WebAddress = Annotated[str, AfterValidator(_of_a_host), StringConstraints(max_le
 
 # The messages for texts that do not match, where the pattern would not help people.
 IN_WORDS = {
-    _VISIBLE: "must have characters that can be seen, and no control characters or direction marks",
+    VISIBLE: "must have characters that can be seen, and no control characters or direction marks",
     _SLUG: "must have no blanks and no slashes, and be neither . nor ..",
     _EMAIL: "must be an email address, such as kim@example.org",
     _VISIBLE_EMAIL: "must be an email address, such as kim@example.org",

@@ -24,11 +24,11 @@ class Table(DeclarativeBase):
     has those that are derived from others if a new row lacks them. ``shown_in`` names the cached lists that show
     something of the rows: every change of a row advances their revisions. ``bulky`` is true if there are thousands of
     rows, as in catalogs: a load of them is one change. ``published`` is false if rows follow from published changes:
-    events, notifications, counters, results. ``transient`` is true if rows are needed for some days at most: one that
-    names an erased person is deleted. ``readable`` has the columns that the service may read on a database with grants;
-    null for all. ``event_columns`` has those that events show; null for the readable ones. ``named_if`` has the columns
-    that decide whether another row may newly refer to one, see :meth:`unnamed_because`. ``document_if`` has those that
-    decide whether it is a document, see :meth:`is_document`.
+    events, notifications, counters, results. ``transient`` is true if a row that names an erased person is deleted: it
+    is needed for some days at most, or means nothing without the name. ``readable`` has the columns that the service
+    may read on a database with grants; null for all. ``event_columns`` has those that events show; null for the
+    readable ones. ``named_if`` has the columns that decide whether another row may newly refer to one, see
+    :meth:`unnamed_because`. ``document_if`` has those that decide whether it is a document, see :meth:`is_document`.
     """
 
     array: ClassVar[str] = ""
