@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from normata.adoption.adoption import NoSuchFramework, adopt
+from normata.adoption.adoption import adopt
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.core.db.database import Database
 from normata.coverage.recompute import current_coverage, stored_coverage
+from normata.frameworks.choice import NoSuchFramework
 from normata.frameworks.model import FrameworkAdoption
 from tests import stored, world
 from tests.databases import change

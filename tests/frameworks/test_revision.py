@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from normata.adoption.adoption import NoSuchFramework, adopt
+from normata.adoption.adoption import adopt
 from normata.bundle import loading
 from normata.bundle.arrays import ARRAYS
 from normata.core.changes.revisions import ListRevision, current_revision
@@ -17,6 +17,7 @@ from normata.core.changes.source import FaultyInput
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.database import Database
 from normata.core.schema.table import sql_table
+from normata.frameworks.choice import NoSuchFramework
 from normata.identity.tokens import tokens
 from normata.records.base import Restorable
 from tests import mostly_sqlite, world

@@ -18,6 +18,7 @@ from normata.coverage.recompute import COVERAGE_WRITES, Touched, bring_up_to_dat
 from normata.errors import CommandError, NotFound, Unavailable
 from normata.frameworks.baseline_model import Baseline
 from normata.frameworks.baselines import find_baselines
+from normata.frameworks.choice import choose_visible
 from normata.frameworks.model import ControlCoverage, Framework, FrameworkAdoption
 from normata.frameworks.visibility import baseline_visible_to, visible_to
 
@@ -27,10 +28,6 @@ ADOPTION_WRITES: tuple[Write, ...] = (
     *COVERAGE_WRITES,
 )
 LEAVING_WRITES: tuple[Write, ...] = (delete_of(FrameworkAdoption), *COVERAGE_WRITES)
-
-
-class NoSuchFramework(CommandError):
-    """A name does not identify exactly one framework that the organization can see; the message says why."""
 
 
 class NoSuchBaseline(CommandError):
@@ -153,14 +150,7 @@ def find_baseline(
 
 def find_framework(transaction: Transaction, organization_id: str, name: str) -> str:
     """The id of the framework that ``name`` names. An id takes precedence over an equal slug or identifier."""
-    ids: list[str] = transaction.scalars(_FIND, {"organization": organization_id, "name": name})
-    if name in ids:
-        return name
-    if not ids:
-        raise NoSuchFramework(f"the organization can see no framework {name!r}; `normata check` lists what there is")
-    if len(ids) > 1:
-        raise NoSuchFramework(f"{name!r} names {len(ids)} frameworks; name one by its id: {', '.join(ids)}")
-    return ids[0]
+    return choose_visible(name, transaction.scalars(_FIND, {"organization": organization_id, "name": name}))
 
 
 _FRAMEWORK, _ADOPTION = sql_table(Framework), sql_table(FrameworkAdoption)

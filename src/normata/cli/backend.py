@@ -5,12 +5,17 @@ A command is written once, on :class:`Backend`, and prints from the answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from normata.errors import DomainError
 
+if TYPE_CHECKING:
+    from normata.core.changes.source import Fault
+    from normata.coverage.assessments import AssessmentInput
+
 Values = Mapping[str, Any]
+Write = Callable[[Iterable[str]], None]  # prints lines
 
 
 class Call(NamedTuple):
@@ -78,6 +83,32 @@ class Backend(Protocol):
 
     def change(self, call: Call, row: str = "", /, *, body: Values | None = None, **query: Any) -> Any:
         """The answer of a change, in wire form."""
+
+    def assess(
+        self, organization: str, assessments: Sequence[AssessmentInput], found: Sequence[Fault]
+    ) -> Sequence[Values]:
+        """Assess controls, all or none, unless faults were ``found`` before: the controls with their assessments.
+
+        Raises FaultyInput, with the places of the input.
+        """
+
+    def adopt(self, organization: str, names: Sequence[str], baseline: str | None) -> Mapping[str, bool]:
+        """Adopt the frameworks with these names: by id, whether the adoption is new.
+
+        ``baseline`` is empty for the whole framework, and null for what it is.
+        """
+
+    def leave(self, organization: str, names: Sequence[str]) -> Mapping[str, bool]:
+        """Leave the frameworks with these names: by id, whether it was adopted."""
+
+    def events(self, organization: str | None, write: Write, *, follow: bool) -> None:
+        """Write the events of an organization, or all, oldest first; with ``follow`` also new ones, for ever."""
+
+    def log(self, organization: str | None, write: Write, *, operators: bool) -> None:
+        """Write the lines of a log, with what was sealed."""
+
+    def checkpoint(self, organization: str | None, *, operators: bool) -> str:
+        """The signed checkpoint of a log."""
 
 
 def every_item(backend: Backend, call: Call, row: str = "", /, **query: Any) -> Iterator[Any]:

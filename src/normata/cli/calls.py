@@ -19,6 +19,10 @@ GAPS = Call("GET", "/frameworks/{id}/gaps/", _REPORTS)
 STATEMENT = Call("GET", "/frameworks/{id}/statement-of-applicability/", _REPORTS)
 HISTORY = Call("GET", "/frameworks/{id}/coverage/history/", _HISTORY)
 CHANGES = Call("GET", "/coverage/changes/", _HISTORY)
+ASSESSMENTS = Call("PATCH", "/controls/coverage/", "normata.coverage.assessment_operations")
+ADOPTION = Call("PUT", "/frameworks/{id}/adoption/", "normata.adoption.operations")
+LEAVING = Call("DELETE", "/frameworks/{id}/adoption/", "normata.adoption.operations")
+CHECKPOINT = Call("GET", "/events/checkpoint/", "normata.events.operations")
 
 # The kinds of records, by their paths.
 KINDS = (

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from normata.cli.shared import DatabaseOption, changed, echo, fail
+from normata.cli.connection import ServerOption, connected
+from normata.cli.shared import DatabaseOption, echo, fail
 
 if TYPE_CHECKING:
     from normata.core.changes.source import Fault
-    from normata.core.changes.unit_of_work import UnitOfWork
     from normata.coverage.assessments import AssessmentInput
 
 _MAX_FILE = 64 * 2**20  # bytes
@@ -62,17 +62,13 @@ def adopt(
         ),
     ] = None,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Adopt frameworks for an organization, and compute its coverage."""
-    from normata.adoption.adoption import UNCHANGED
-    from normata.adoption.adoption import adopt as adopt_frameworks
-    from normata.identity.organization_lookup import find
-
-    def work(unit: UnitOfWork) -> dict[str, bool]:
-        named = UNCHANGED if baseline is None else baseline.strip() or None
-        return adopt_frameworks(unit, find(unit, organization), frameworks, named)
-
-    for framework_id, is_new in changed(database, work).items():
+    with connected(database, server) as backend:
+        owner = backend.organization(organization)
+        adopted = backend.adopt(owner, frameworks, baseline and baseline.strip())
+    for framework_id, is_new in adopted.items():
         echo(f"{framework_id}: {'adopted' if is_new else 'was adopted already'}")
 
 
@@ -82,17 +78,12 @@ def leave(
         list[str], typer.Argument(metavar="FRAMEWORK…", help="Frameworks, by id, slug or identifier.")
     ],
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """End the adoption of frameworks by an organization. The assessments of their controls remain stored."""
-    from normata.adoption import adoption
-    from normata.identity.organization_lookup import find
-
-    def work(unit: UnitOfWork) -> dict[str, bool]:
-        organization_id = find(unit, organization)
-        chosen = dict.fromkeys(adoption.find_framework(unit, organization_id, name) for name in frameworks)
-        return {framework_id: adoption.leave(unit, organization_id, framework_id) for framework_id in chosen}
-
-    for framework_id, was_adopted in changed(database, work).items():
+    with connected(database, server) as backend:
+        left = backend.leave(backend.organization(organization), frameworks)
+    for framework_id, was_adopted in left.items():
         echo(f"{framework_id}: {'left' if was_adopted else 'was not adopted'}")
 
 
@@ -135,12 +126,10 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
         ),
     ] = None,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Assess a control, or all controls of a CSV file; omitted fields stay as they are."""
     from normata.core.changes.source import FaultyInput
-    from normata.core.db.types import now
-    from normata.coverage import assessments as stored
-    from normata.identity.organization_lookup import find
 
     options = {
         "coverageStatus": status and status.upper(),
@@ -160,22 +149,20 @@ def assess(  # noqa: PLR0917 - the parameters are the command line's
         _read_file(file) if file is not None else ([_assessment(str(control), framework, options)], [])
     )
 
-    def work(unit: UnitOfWork) -> list[Any]:
-        return stored.assess(unit, find(unit, organization), assessments, faults)
-
     try:
-        rows = changed(database, work)
+        with connected(database, server) as backend:
+            items = backend.assess(backend.organization(organization), assessments, faults)
     except FaultyInput as error:
         if file is not None:
             raise
         fail(_sentence(error.faults))
-    for row in rows if file is None else ():
-        assessment = stored.assessment_to_wire(row, now())
-        applies = ", not applicable" if assessment["isApplicable"] is False else ""
-        assessed = status_words(assessment["coverageStatus"]).replace(":", "")
-        echo(f"{row.framework_identifier} {row.identifier} {row.name}: {assessed}{applies}; effective {row.effective}")
+    for one in items if file is None else ():
+        applies = ", not applicable" if one["coverage"]["isApplicable"] is False else ""
+        assessed = status_words(one["coverage"]["coverageStatus"]).replace(":", "")
+        named = f"{one['framework']['identifier']} {one['control']['identifier']} {one['control']['name']}"
+        echo(f"{named}: {assessed}{applies}; effective {one['effectiveCoverageStatus']}")
     if file is not None:
-        echo(f"{len(rows)} assessment{'s' if len(rows) != 1 else ''} stored")
+        echo(f"{len(items)} assessment{'s' if len(items) != 1 else ''} stored")
 
 
 def status_words(status: str | None) -> str:

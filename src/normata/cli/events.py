@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from normata.cli import files as output_files
+from normata.cli.connection import ServerOption, connected
 from normata.cli.shared import (
     DatabaseOption,
     ForceOption,
@@ -23,15 +24,12 @@ from normata.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from normata.core.changes.unit_of_work import UnitOfWork
-    from normata.core.db.database import Database
     from normata.core.db.transaction import Transaction
     from normata.events.keys import Note
     from normata.events.verifying import Outcome
-
-_PAUSE = 0.5  # seconds between two queries for new events
 
 OrganizationArgument = Annotated[
     str | None,
@@ -70,41 +68,18 @@ def list_(
     organization: OrganizationArgument = None,
     follow: Annotated[bool, typer.Option("--follow", help="Also print new events, until interrupted.")] = False,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Print events, oldest first, one JSON object per line. `normata events ORG` is the same.
 
     Without an organization it prints the events of all organizations, and those that belong to none: of users, tokens
     and centralized frameworks.
     """
-    from normata.events import stream as following
-    from normata.identity.organization_lookup import find
-
-    with opened(database, create=False) as source:
-
-        def work(transaction: Transaction) -> following.Place:
-            owner = None if organization is None else find(transaction, organization)
-            place = following.beginning(transaction, owner)
-            _print(following.all_events(transaction, owner))
-            return place
-
-        place = source.read_now(work)
-        while follow:
-            time.sleep(_PAUSE)
-            place = _go_on(source, place)
+    with connected(database, server) as backend:
+        backend.events(organization, _print, follow=follow)
 
 
-def _go_on(source: Database, place: Any) -> Any:
-    from normata.events import stream as following
-
-    def work(transaction: Transaction) -> following.Place:
-        found, after = following.new_events(transaction, place)
-        _print(found)
-        return after
-
-    return source.read_now(work)
-
-
-def _print(lines: Iterator[str] | list[str]) -> None:
+def _print(lines: Iterable[str]) -> None:
     for line in lines:
         typer.echo(line)
     sys.stdout.flush()
@@ -113,6 +88,7 @@ def _print(lines: Iterator[str] | list[str]) -> None:
 @app.command("export")
 def export(
     organization: LogArgument = None,
+    *,
     operators: OperatorOption = False,
     output: Annotated[
         Path | None,
@@ -122,26 +98,16 @@ def export(
     ] = None,
     force: ForceOption = False,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Write the log of an organization, with the bytes that were sealed, for `normata events verify`."""
-    from contextlib import nullcontext
-
-    from normata.events.exporting import export as write_log
-    from normata.events.model import OPERATORS
-    from normata.identity.organization_lookup import find
-
     target = output_files.replacing(output, force=force) if output else nullcontext()
-    with target as part, opened(database, create=False) as source:
-
-        def work(transaction: Transaction) -> None:
-            owner = OPERATORS if operators else find(transaction, organization)
-            if part is None:
-                _print(write_log(transaction, owner))
-                return
-            with part.open("w", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in write_log(transaction, owner))
-
-        source.read_now(work)
+    with target as part, connected(database, server) as backend:
+        if part is None:
+            backend.log(organization, _print, operators=operators)
+            return
+        with part.open("w", encoding="utf-8") as file:
+            backend.log(organization, lambda lines: file.writelines(f"{line}\n" for line in lines), operators=operators)
 
 
 @app.command("checkpoint")
@@ -149,21 +115,11 @@ def checkpoint(
     organization: LogArgument = None,
     operators: OperatorOption = False,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Print the signed checkpoint of an organization's log, as `GET /events/checkpoint/` answers it."""
-    from normata.events.keys import Signer
-    from normata.events.marks import Marks, sign
-    from normata.events.model import OPERATORS
-    from normata.events.sealing import last_checkpoint
-    from normata.identity.organization_lookup import find
-
-    signer = Signer(settings_with(database_url=database).event_key_file)
-
-    with opened(database, create=False) as source:
-        owner = source.read_now(lambda transaction: OPERATORS if operators else find(transaction, organization))
-        mark = Marks(signer).of(owner)
-        note = source.read_now(lambda transaction: sign(transaction, signer, last_checkpoint(transaction, owner), mark))
-    typer.echo(note, nl=False)
+    with connected(database, server) as backend:
+        typer.echo(backend.checkpoint(organization, operators=operators), nl=False)
 
 
 @app.command("accept-rollback")

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from normata.cli.backend import Call, ListPage, Refused, RefusedField, Values, pairs
+from normata.cli.backend import Call, ListPage, Refused, RefusedField, Values, Write, pairs
 from normata.cli.shared import change, fail, opened, settings_with
 from normata.core.http.caller import Caller
 
 if TYPE_CHECKING:
+    from normata.core.changes.source import Fault
+    from normata.core.changes.unit_of_work import UnitOfWork
     from normata.core.db.database import Database
+    from normata.core.db.transaction import Transaction
     from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
     from normata.core.http.request import Request
+    from normata.coverage.assessments import AssessmentInput
+
+_PAUSE = 0.5  # seconds between two queries for new events
 
 # Events name the command and not a user, so operations that are about their caller are none for commands.
 _NOBODY = Caller("", "", "", "admin", None, {}, {})
@@ -115,6 +122,82 @@ class OnDatabase:
                 return change(self.database, lambda unit: operation.present(operation.work(unit, request)))
             except FaultyInput as error:
                 raise InvalidRequest.of_input(error) from None
+
+    def assess(
+        self, organization: str, assessments: Sequence[AssessmentInput], found: Sequence[Fault]
+    ) -> Sequence[Values]:
+        """See the base."""
+        from normata.coverage.assessment_operations import assessed_controls
+        from normata.coverage.assessments import assess
+
+        rows = change(self.database, lambda unit: assess(unit, organization, assessments, found))
+        items: Sequence[Values] = assessed_controls(rows, {})["items"]
+        return items
+
+    def adopt(self, organization: str, names: Sequence[str], baseline: str | None) -> Mapping[str, bool]:
+        """See the base."""
+        from normata.adoption.adoption import UNCHANGED, adopt
+
+        named = UNCHANGED if baseline is None else baseline or None
+        return change(self.database, lambda unit: adopt(unit, organization, names, named))
+
+    def leave(self, organization: str, names: Sequence[str]) -> Mapping[str, bool]:
+        """See the base."""
+        from normata.adoption.adoption import find_framework, leave
+
+        def work(unit: UnitOfWork) -> dict[str, bool]:
+            chosen = dict.fromkeys(find_framework(unit, organization, name) for name in names)
+            return {framework_id: leave(unit, organization, framework_id) for framework_id in chosen}
+
+        return change(self.database, work)
+
+    def events(self, organization: str | None, write: Write, *, follow: bool) -> None:
+        """See the base."""
+        from normata.events import stream
+
+        def begin(transaction: Transaction) -> stream.Place:
+            owner = None if organization is None else self._owner(transaction, organization)
+            place = stream.beginning(transaction, owner)
+            write(stream.all_events(transaction, owner))
+            return place
+
+        def go_on(transaction: Transaction, place: stream.Place) -> stream.Place:
+            found, after = stream.new_events(transaction, place)
+            write(found)
+            return after
+
+        place = self.database.read_now(begin)
+        while follow:
+            time.sleep(_PAUSE)
+            place = self.database.read_now(partial(go_on, place=place))
+
+    def log(self, organization: str | None, write: Write, *, operators: bool) -> None:
+        """See the base."""
+        from normata.events.exporting import export
+
+        def work(transaction: Transaction) -> None:
+            write(export(transaction, self._owner(transaction, organization, operators=operators)))
+
+        self.database.read_now(work)
+
+    def checkpoint(self, organization: str | None, *, operators: bool) -> str:
+        """See the base."""
+        from normata.events.keys import Signer
+        from normata.events.marks import Marks, sign
+        from normata.events.sealing import last_checkpoint
+
+        signer = Signer(settings_with(database_url=self._url).event_key_file)
+        owner = self.database.read_now(lambda one: self._owner(one, organization, operators=operators))
+        mark = Marks(signer).of(owner)
+        return self.database.read_now(lambda one: sign(one, signer, last_checkpoint(one, owner), mark))
+
+    @staticmethod
+    def _owner(transaction: Transaction, organization: str | None, *, operators: bool = False) -> str:
+        """The owner of a log."""
+        from normata.events.model import OPERATORS
+        from normata.identity.organization_lookup import find
+
+        return OPERATORS if operators else find(transaction, organization)
 
     def _answered(self, operation: ReadOperation, row: str, query: Values) -> Any:
         with _refusals("query"):

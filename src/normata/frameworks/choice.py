@@ -21,6 +21,10 @@ class NotAdopted(CommandError):
     """A name does not identify exactly one adopted framework; the message lists them."""
 
 
+class NoSuchFramework(CommandError):
+    """A name does not identify exactly one framework that the organization can see; the message says why."""
+
+
 class NamedFramework(Protocol):
     """A framework, by its names."""
 
@@ -57,6 +61,20 @@ def choose_adopted(name: str, adopted: Sequence[NamedFramework]) -> str:
         known = ", ".join(one.identifier for one in adopted)
         there = f"it has adopted {known}" if known else "it has adopted none; `normata adopt` does that"
         raise NotAdopted(f"the organization has not adopted a framework {name!r}; {there}")
+    return ids[0]
+
+
+def choose_visible(name: str, ids: Sequence[str]) -> str:
+    """The id of the one of the visible frameworks with this name that is meant. Raises NoSuchFramework.
+
+    An id takes precedence over an equal slug or identifier.
+    """
+    if name in ids:
+        return name
+    if not ids:
+        raise NoSuchFramework(f"the organization can see no framework {name!r}; `normata check` lists what there is")
+    if len(ids) > 1:
+        raise NoSuchFramework(f"{name!r} names {len(ids)} frameworks; name one by its id: {', '.join(ids)}")
     return ids[0]
 
 

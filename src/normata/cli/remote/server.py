@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from normata.cli import calls
-from normata.cli.backend import Call, ListPage, Refused, Values, every_item, pairs
+from normata.cli.backend import Call, ListPage, Refused, Values, Write, every_item, pairs
 from normata.cli.remote import address
+from normata.cli.remote.log import write_events, write_log
 from normata.cli.remote.transport import ServerFailed, Transport
-from normata.frameworks.choice import NamedControl, choose_adopted, choose_control
+from normata.errors import CommandError
+from normata.frameworks.choice import NamedControl, choose_adopted, choose_control, choose_visible
 from normata.identity.choice import NoSuchOrganization
+
+if TYPE_CHECKING:
+    from normata.core.changes.source import Fault
+    from normata.coverage.assessments import AssessmentInput
 
 _MEDIA_TYPES = {
     "json": "application/json",
@@ -133,6 +139,68 @@ class Server:
         headers = {} if sent is None else {"Content-Type": "application/json"}
         answer = self.transport.send(call.method, _path(call, row), pairs(query), body=sent, headers=headers)
         return self._json(answer.body)
+
+    def assess(
+        self, organization: str, assessments: Sequence[AssessmentInput], found: Sequence[Fault]
+    ) -> Sequence[Values]:
+        """See the base."""
+        from normata.cli.remote.assessing import assess
+
+        query = {"organizationId": organization}
+
+        def send(body: dict[str, Any], is_dry_run: bool) -> Any:
+            return self.change(calls.ASSESSMENTS, body=body | query, dryRun=True if is_dry_run else None)
+
+        return assess(send, lambda name: self.control_by_id(name, query) is not None, assessments, found)
+
+    def adopt(self, organization: str, names: Sequence[str], baseline: str | None) -> Mapping[str, bool]:
+        """See the base. Each framework is adopted by itself, once all of them can be."""
+        visible, chosen = self._visible(organization, names)
+        body = None if baseline is None else {"baseline": baseline or None}
+        try:
+            for is_dry_run in (True, None) if len(chosen) > 1 else (None,):
+                for one in chosen:
+                    self.change(calls.ADOPTION, one, body=body, organizationId=organization, dryRun=is_dry_run)
+        except Refused as error:
+            reason = error.fault("baseline")
+            if reason is None:
+                raise
+            raise CommandError(reason) from None
+        return {one: not visible[one]["isAdopted"] for one in chosen}
+
+    def leave(self, organization: str, names: Sequence[str]) -> Mapping[str, bool]:
+        """See the base."""
+        visible, chosen = self._visible(organization, names)
+        for one in chosen:
+            self.change(calls.LEAVING, one, organizationId=organization)
+        return {one: bool(visible[one]["isAdopted"]) for one in chosen}
+
+    def _visible(self, organization: str, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+        """The frameworks that the organization can see, by id, and the ids of those with these names."""
+        listed = every_item(self, calls.FRAMEWORKS, organizationId=organization)
+        visible = {str(one["id"]): one for one in listed}
+        called = [
+            [id_ for id_, one in visible.items() if name in (id_, one["slug"], one["identifier"])] for name in names
+        ]
+        return visible, list(dict.fromkeys(map(choose_visible, names, called)))
+
+    def events(self, organization: str | None, write: Write, *, follow: bool) -> None:
+        """See the base; of one organization, and those that are sealed, which an event is within a second."""
+        write_events(self.transport, self.organization(organization), write, follow=follow)
+
+    def log(self, organization: str | None, write: Write, *, operators: bool) -> None:
+        """See the base; as `GET /events/log/` answers it."""
+        write_log(self.transport, self._owner(organization, operators=operators), write)
+
+    def checkpoint(self, organization: str | None, *, operators: bool) -> str:
+        """See the base."""
+        owner = self._owner(organization, operators=operators)
+        return str(self.read(calls.CHECKPOINT, organizationId=owner)["note"])
+
+    def _owner(self, organization: str | None, *, operators: bool) -> str:
+        if operators:
+            raise CommandError("a server shows the operator's log to nobody; --operator needs the database")
+        return self.organization(organization)
 
     def _json(self, body: bytes) -> Any:
         try:
