@@ -12,12 +12,13 @@ import re
 import sys
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.error import HTTPError
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 Row = dict[str, Any]
@@ -25,6 +26,8 @@ Outcome = tuple[str, list[str]]  # one line of what was done, and one for each r
 
 _PAUSES = (1, 2, 4, 8, 16)  # seconds before a request is sent again, where the service does not say how long
 _LONGEST = 120  # seconds
+_AT_ONCE = 500  # records
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _TRANSIENT = {500, 502, 503, 504}
 
 
@@ -47,6 +50,8 @@ class Organization:
 
     def __init__(self, server: str, token: str, *, dry_run: bool = False) -> None:
         self._server, self._token, self._dry_run = server.rstrip("/"), token, dry_run
+        if not server.startswith("https://") and urlsplit(server).hostname not in _LOOPBACK:
+            raise Failed(f"{server} does not begin with https://, so others could read the token")
         me = self._send("GET", "/me/")[0]
         if len(me["organizations"]) != 1:
             raise Failed(
@@ -74,6 +79,44 @@ class Organization:
             return self._send(method, path, body)[0]
         return self._send(method, _address(path, {"dryRun": "true"}), body)[0]["answer"]
 
+    def known(self, kind: str, source: str) -> dict[str, str]:
+        """The ids of the records, live and archived, that have an id of another system, by that id."""
+        listed = self.items("/external-ids/", kind=kind)
+        return {one["externalId"]: one["recordId"] for one in listed if one["source"] == source}
+
+    def upsert(
+        self, kind: str, source: str, records: Mapping[str, Row], *, if_archived: str = "skip"
+    ) -> tuple[Counter[str], list[str]]:
+        """Create or change records by their ids in another system. What is the same already is no change.
+
+        Returns how many were ``created``, ``updated`` and ``unchanged``, and what was refused. The others are done.
+        """
+        done: Counter[str] = Counter()
+        refused: list[str] = []
+        for ids in _parts(records):
+            items = [
+                {"action": "upsert", "external": {"source": source, "id": one}, "values": records[one]} for one in ids
+            ]
+            body = {"organizationId": self.id, "mode": "each", "ifArchived": if_archived, "items": items}
+            outcomes = self.change("POST", f"/{kind}/batch/", body)["items"]
+            done.update(outcome["outcome"] for outcome in outcomes if outcome["done"])
+            refused += [
+                _refusal(one, outcome) for one, outcome in zip(ids, outcomes, strict=True) if outcome["refusal"]
+            ]
+        return done, refused
+
+    def archive(self, kind: str, ids: Collection[str], reason: str) -> tuple[int, list[str]]:
+        """Archive records: how many, and what was refused. What somebody else has just archived is neither."""
+        done, refused = 0, []
+        for part in _parts(ids):
+            records = [{"kind": kind, "id": one} for one in part]
+            body = {"organizationId": self.id, "mode": "each", "reason": reason, "records": records}
+            answer = self.change("POST", "/archive/", body)
+            done += answer["done"]
+            failed = [one for one in answer["records"] if not one["done"] and one["refusal"]["code"] != "archived"]
+            refused += [_refusal(one["id"], one) for one in failed]
+        return done, refused
+
     def _send(self, method: str, address: str, body: object = None) -> tuple[Any, str]:
         """An answer, and its links. The request is sent again as long as that may help: nothing is done twice."""
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json", "Prefer": "handling=strict"}
@@ -88,15 +131,26 @@ class Organization:
                 with _OPENER.open(request, timeout=60) as answer:
                     return json.load(answer), answer.headers.get("Link", "")
             except HTTPError as error:
-                wait = error.headers.get("Retry-After", "")
+                with error:
+                    reason, wait = _reason(error), error.headers.get("Retry-After", "")
                 if pause is None or not (wait or error.code in _TRANSIENT):
-                    raise Failed(f"{method} {address}: {error.code} {_reason(error)}") from None
+                    raise Failed(f"{method} {address}: {error.code} {reason}") from None
                 time.sleep(min(int(wait), _LONGEST) if wait.isdecimal() else pause)
             except (OSError, HTTPException, ValueError) as error:
                 if pause is None:
                     raise Failed(f"{method} {address}: {error}") from None
                 time.sleep(pause)
         raise AssertionError
+
+
+def _parts(ids: Collection[str]) -> Iterator[list[str]]:
+    """As many at a time as one request takes."""
+    every = list(ids)
+    return (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE))
+
+
+def _refusal(about: str, outcome: Row) -> str:
+    return f"{about}: {outcome['refusal']['code']}: {outcome['refusal']['detail']}"
 
 
 def _address(path: str, query: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 from sqlalchemy import func, select
@@ -83,9 +84,18 @@ class Integrations:
             writer.writerows(rows)
         return path
 
-    def change(self, method: str, path: str, body: object = None, user: str = "editor") -> Any:
+    def items(self, path: str, **query: str) -> list[Any]:
+        """The first items of a list of alpha."""
+        address = f"{self.base}{path}?{urlencode({'organizationId': world.ALPHA, **query})}"
+        request = Request(address, headers={"Authorization": f"Bearer {self.token('auditor', 'read')}"})
+        with urlopen(request, timeout=30) as answer:
+            items: list[Any] = json.load(answer)["items"]
+            return items
+
+    def change(self, method: str, path: str, body: object = None, *, user: str = "editor", scope: str = "write") -> Any:
         """Change something by hand, as a member does in between: the answer."""
-        headers = {"Authorization": f"Bearer {self.token(user, 'write')}", "Content-Type": "application/json"}
-        request = Request(self.base + path, json.dumps(body).encode(), headers, method=method)
+        headers = {"Authorization": f"Bearer {self.token(user, scope)}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(self.base + path, data, headers, method=method)
         with urlopen(request, timeout=30) as answer:
             return json.load(answer)

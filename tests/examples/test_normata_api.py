@@ -117,6 +117,12 @@ def test_it_follows_no_redirect(api: ModuleType, pauses: list[float]) -> None:
     assert (received, pauses) == ([], [])
 
 
+@pytest.mark.parametrize("server", ["http://normata.example.org", "file:///etc", "127.0.0.1:8000", "http:127.0.0.1"])
+def test_it_shows_the_token_to_nobody_on_the_way(api: ModuleType, server: str) -> None:
+    with pytest.raises(api.Failed, match="does not begin with https://"):
+        api.Organization(server, "t")
+
+
 def test_it_works_for_one_organization(api: ModuleType) -> None:
     two = {"id": "user-ann", "organizations": [{"id": "org-alpha"}, {"id": "org-beta"}]}
     with answering((200, {}, two)) as (base, _), pytest.raises(api.Failed, match="reaches 2 organizations"):
@@ -138,3 +144,9 @@ def test_it_says_what_is_missing(unchanged: Integrations) -> None:
         done = unchanged.run("leavers_from_directory.py", unchanged.folder / "people.csv", token=token)
         assert done.status
         assert why in done.refused[-1]
+
+
+@pytest.mark.parametrize("program", sorted(one.name for one in FOLDER.glob("*_*_*.py")))
+def test_programs_are_short_and_on_the_page(program: str) -> None:
+    assert len((FOLDER / program).read_text("utf-8").splitlines()) < 80
+    assert f"](../examples/{program})" in (FOLDER.parent / "docs" / "integrating.md").read_text("utf-8")
