@@ -30,7 +30,8 @@ ORDER = (
     *("core.db", "core.schema", "core.changes", "core.documents", "core.http"),
     "demo",
     *("identity", "identity.sessions", "identity.tokens", "identity.sign_in", "identity.invitations"),
-    *("identity.members", "identity.me", "identity.organizations", "identity.service_accounts", "identity.openid"),
+    *("identity.members", "identity.me", "identity.organizations", "identity.service_accounts"),
+    *("identity.provisioning", "identity.openid", "scim"),
     *(
         "files",
         "frameworks",

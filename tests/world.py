@@ -39,6 +39,7 @@ from tests.notifications.rows import notification_rows
 from tests.policies.rows import POLICIES, open_acknowledgements, policy_arrays, policy_values
 from tests.recurrences.rows import recurrence_rows
 from tests.risks.rows import RATED, outcome_row
+from tests.scim.rows import provision
 from tests.soa_versions.rows import version_rows
 from tests.vendors.rows import ASSESSMENTS, add_links, assessment_values, vendor_arrays
 from tests.views.rows import view_row
@@ -222,6 +223,7 @@ def furnish(unit: UnitOfWork) -> None:
         unit.rows(insert(Invitation).values(values))
         unit.publish(Change("create", Invitation, row["organizationId"], row["id"], values))
     add_links(unit, (ALPHA, BETA))
+    provision(unit, RESPONSIBLE)
     for one in open_acknowledgements(OWNERS):
         unit.rows(insert(Acknowledgement).values(one))
         unit.publish(Change("create", Acknowledgement, one["organization_id"]))
@@ -353,13 +355,8 @@ def _match(source: str, target: str, level: str) -> dict[str, Any]:
 
 
 def _statement(control: str, status: str, gap: str | None = None) -> dict[str, Any]:
-    return {
-        "id": f"say-{control}",
-        "organizationId": ALPHA,
-        "controlId": control,
-        "coverageStatus": status,
-        "coverageGap": gap,
-    }
+    said = {"coverageStatus": status, "coverageGap": gap}
+    return {"id": f"say-{control}", "organizationId": ALPHA, "controlId": control} | said
 
 
 def _records(kind: type[Restorable]) -> list[dict[str, Any]]:

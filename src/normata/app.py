@@ -64,6 +64,7 @@ from normata.notifications.mail_texts import mail_of
 from normata.notifications.mailing import mailing
 from normata.operations import OPERATIONS
 from normata.retention.forgetting import FORGOTTEN, retention
+from normata.scim.endpoint import scim_routes
 from normata.settings import Settings
 from normata.wiring import changes_of, job_types
 
@@ -171,6 +172,7 @@ def create_app(settings: Settings | None = None) -> Service:
             *health.routes(services),
             *documentation.routes(documentation_files),
             *texts.routes(),
+            *scim_routes(services, settings),
             *console_routes(services, settings, OPERATIONS),
             *mcp_routes(services, settings, OPERATIONS, found),
         ],

@@ -34,6 +34,7 @@ from normata.identity.members import operations as members
 from normata.identity.model import AccessToken, CalendarAddress
 from normata.identity.organization_lookup import NEXT_ORGANIZATIONS
 from normata.identity.organizations import operations as organizations
+from normata.identity.provisioning.people import ALONE_LOOKUP
 from normata.identity.service_accounts import operations as service_accounts
 from normata.identity.sessions import operations as sessions
 from normata.identity.sign_in_model import Session
@@ -64,6 +65,7 @@ from normata.reports import operations as reports
 from normata.retention.forgetting import FORGETTING_WRITES, NEXT_USERS
 from normata.risks import operations as risks
 from normata.risks import review_operations as risk_reviews
+from normata.scim.endpoint import PROVISIONING_WRITES
 from normata.soa_versions import operations as soa_versions
 from normata.tables import Table
 from normata.vendors import link_operations as vendor_links
@@ -146,6 +148,7 @@ SECURITY = Security(
             *SIGN_IN_WRITES,
             *KEY_WRITES,  # by every request with an idempotency key, see core/http/change_endpoint.py
             *ACCEPTING_WRITES,  # by the pages for signing in
+            *PROVISIONING_WRITES,
         ],
         SUBSCRIBERS,
     ),
@@ -157,6 +160,7 @@ SECURITY = Security(
         NEXT_USERS,
         INVITATION_LOOKUP,
         INVITATIONS_OF_ADDRESS,
+        ALONE_LOOKUP,
         *SIGN_IN_LOOKUPS,
     ),
     partly_readable={

@@ -18,6 +18,7 @@ from normata.frameworks import model as _frameworks
 from normata.frameworks import wording_model as _wordings
 from normata.history import model as _history
 from normata.identity import model as _identity
+from normata.identity import provisioning_model as _provisioning
 from normata.identity import sign_in_model as _sign_in
 from normata.links import model as _links
 from normata.notifications import model as _notifications
@@ -55,6 +56,7 @@ _modules = (
         _links,
         _notifications,
         _policies,
+        _provisioning,
         _records,
         _recurrences,
         _reviews,

@@ -19,6 +19,7 @@ from normata.erasure.columns import keys_of, own_tables, texts_of
 from normata.events.model import AuditEvent
 from normata.identity import sign_in_model as sign_in
 from normata.identity.model import AccessToken, Invitation, Operator, User
+from normata.identity.provisioning_model import ProvisionedPerson
 from normata.identity.tokens import tokens
 from normata.records.kinds import Asset, Policy
 from tests.databases import change
@@ -160,6 +161,7 @@ def _rows_of(user: str) -> list[tuple[type[Table], dict[str, Any]]]:
     return [
         (AccessToken, own | {"name": TEXT, "scope": "write"}),
         (Operator, {"user_id": user, "since": FAR}),
+        *_said(user),
         (sign_in.Session, own | about),
         (sign_in.SignInLink, _only(sign_in.SignInLink, own)),
         (sign_in.Password, {"user_id": user, "hash": "h", "changed_at": FAR}),
@@ -170,6 +172,15 @@ def _rows_of(user: str) -> list[tuple[type[Table], dict[str, Any]]]:
         ),
         (IdempotencyKey, request | {"headers": {}, "body": json.dumps({"name": NAME}), "created_at": FAR}),
     ]
+
+
+def _said(user: str) -> list[tuple[type[Table], dict[str, Any]]]:
+    """What a provider says of Ann; it knows nobody else."""
+    if user != ANN:
+        return []
+    of = {"organization_id": ALPHA, "user_id": ANN, "membership_id": MEMBER, "created_at": FAR, "changed_at": FAR}
+    said = {"user_name": ADDRESS, "user_name_folded": ADDRESS, "external_id": NAME, "details": {"displayName": NAME}}
+    return [(ProvisionedPerson, of | said | {"id": "said-of-ann", "made_account": True})]
 
 
 def _only(table: type[Table], row: dict[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     people = {"user_account", "membership", "organization", "invitation", "access_token", "session"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
     people |= {"password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count", "sign_in_link"}
-    people |= {"calendar_address"}
+    people |= {"calendar_address", "provisioned_person", "provisioned_group", "provisioned_group_member"}
     assert rights(admin, "INSERT") == columns("control_wording", *followed, *own, *records, *noted, *people)
     fixed = {(name, "id") for name in (*own, *records)} | {(name, "organization_id") for name in records}
     fixed |= {("control_coverage", name) for name in FIXED_OF_STATEMENTS}
@@ -79,6 +79,11 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("invitation", name) for name in ("accepted_at", "revoked_at")),
         *(("session", name) for name in ("ended_at", "last_used_at")),
         ("calendar_address", "last_used_at"),
+        *(("provisioned_group", name) for name in ("name", "external_id", "changed_at")),
+        *(
+            ("provisioned_person", name)
+            for name in ("user_name", "user_name_folded", "external_id", "details", "changed_at")
+        ),
         *(("password", name) for name in ("hash", "changed_at")),
         *(("passkey", name) for name in ("sign_count", "last_used_at")),
         *((table, "used_at") for table in ("sign_in_link", "sign_in_attempt")),

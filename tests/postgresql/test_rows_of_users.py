@@ -18,6 +18,7 @@ TABLES = Table.metadata.sorted_tables
 USERS_OWN = {
     "user_account": "members see each other",
     "access_token": "members see each other's, but for the digests",
+    "provisioned_person": "members see what their organization's provider says of each other",
     "idempotency_key": "members see what was done in their organization",
     "operator": "",
     "password": "",

@@ -27,7 +27,10 @@ def create_token(
     ],
     scope: Annotated[
         str,
-        typer.Option(metavar="read|write|admin", help="What the token may do; admin also manages members and tokens."),
+        typer.Option(
+            metavar="read|write|admin|scim",
+            help="What the token may do; admin also manages members and tokens, scim is for an identity provider.",
+        ),
     ] = "read",
     expires_in: Annotated[
         str,
@@ -47,11 +50,12 @@ def create_token(
     database: DatabaseOption = None,
 ) -> None:
     """Create a token and print only the token. Save it: it is not stored, and never shown again."""
-    from normata.core.http.roles import SCOPES
+    from normata.core.http.roles import SCIM, SCOPES
+    from normata.errors import Forbidden
     from normata.identity.tokens import tokens as life
 
-    if scope not in SCOPES:
-        fail("--scope must be read, write or admin", code=2)
+    if scope not in (*SCOPES, SCIM):
+        fail("--scope must be read, write, admin or scim", code=2)
     if name is not None and (not name.strip() or len(name) > 500 or "\0" in name):
         fail("--name must have 1 to 500 characters", code=2)
     lifetime = _lifetime(expires_in)
@@ -69,6 +73,8 @@ def create_token(
         )
     except life.NoSuchUser:
         _fail_without_user(user)
+    except Forbidden as error:
+        fail(str(error))
     echo(token)
 
 

@@ -48,6 +48,7 @@ from normata.views.model import SavedView
 from tests import stored, world
 from tests.core.http.samples import enough, sample
 from tests.databases import change, migrate, open_url
+from tests.scim.rows import PROVISIONED
 from tests.served import run_sql, served
 
 VERSIONS = sorted(migrations.known_versions())
@@ -101,10 +102,10 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
     there = old.read_now(lambda transaction: transaction.tables())
     tables = [
         *(kind.sql().name for kind in Restorable.kinds),
-        *(str(one.__tablename__) for one in (SavedView, Link, File)),
-        *(str(one.__tablename__) for one in (Comment, SoaVersion, Acknowledgement, ChecklistRow)),
-        *(str(one.__tablename__) for one in (RiskReviewOutcome, Recurrence, EntitlementReviewItem, ExternalId)),
-        *(str(one.__tablename__) for one in (Questionnaire, VendorAnswer, VendorLink, CalendarAddress)),
+        *(str(one.__tablename__) for one in (SavedView, Link, File, Comment, SoaVersion, Acknowledgement)),
+        *(str(one.__tablename__) for one in (ChecklistRow, RiskReviewOutcome, Recurrence, EntitlementReviewItem)),
+        *(str(one.__tablename__) for one in (Questionnaire, VendorAnswer, VendorLink, CalendarAddress, ExternalId)),
+        *(str(one.__tablename__) for one in PROVISIONED),
     ]
     newer = [name for name in tables if name not in there]
     if {Evidence.__tablename__, Link.__tablename__}.intersection(newer):  # which it follows from

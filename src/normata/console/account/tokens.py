@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import get_args
 
 from starlette.responses import Response
 
@@ -11,12 +10,11 @@ from normata.console.account.page import account_page, chosen_organization, requ
 from normata.console.page_request import PageRequest
 from normata.console.texts import text
 from normata.core.changes.unit_of_work import UnitOfWork
-from normata.core.http.roles import TokenScope
+from normata.core.http.roles import SCOPES
 from normata.errors import Forbidden
 from normata.identity.tokens import commands, tokens
 
 LIFETIMES = {"30": timedelta(days=30), "90": timedelta(days=90), "365": timedelta(days=365)}  # the form sends days
-SCOPES = get_args(TokenScope)
 _LONGEST_NAME = 100
 
 

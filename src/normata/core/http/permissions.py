@@ -23,7 +23,8 @@ declarations of the operations. Tests compare the two, and check the service for
 in the user's own organization and in another one.
 
 A token has one scope: `read`, `write`, which includes `read`, or `admin`, which includes both. Operations that manage
-people, tokens and organizations need `admin`. A member has one role in each organization. Four roles include what the
+people, tokens and organizations need `admin`. The scope `scim` allows none of them: it is for provisioning
+(`docs/provisioning.md`) by an admin or owner. A member has one role in each organization. Four roles include what the
 smaller ones allow, and one stands beside them:
 
 - a `viewer` reads, the history of what they can read included: `GET /events/` of one row;

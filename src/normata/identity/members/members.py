@@ -118,6 +118,12 @@ def member_of(transaction: Transaction, organization_id: str, user_id: str) -> A
     return transaction.row(_OF_USER, {"organization": organization_id, "user": user_id})
 
 
+def has_other_owner(transaction: Transaction, member: Any) -> bool:
+    """Whether the organization of a member has an owner besides them."""
+    others = {"organization": member.organization_id, "member": member.id}
+    return transaction.row(_OTHER_OWNER, others) is not None
+
+
 # --- Changing
 
 
@@ -212,7 +218,7 @@ def _keep_out(unit: UnitOfWork, member: Any) -> None:
 
 
 def _require_another_owner(unit: UnitOfWork, member: Any) -> None:
-    if unit.row(_OTHER_OWNER, {"organization": member.organization_id, "member": member.id}) is None:
+    if not has_other_owner(unit, member):
         raise LastOwner
 
 

@@ -9,7 +9,8 @@ in groups that give several roles gets the largest; an auditor's is the largest 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, or_, select, update
@@ -27,16 +28,23 @@ from normata.identity.members import members
 from normata.identity.memberships import JOINING_WRITES, is_valid, join
 from normata.identity.model import Membership, Organization, User
 from normata.identity.openid.configuration import Grant
+from normata.identity.provisioning.people import is_provisioned
+from normata.identity.provisioning.roles import USUAL_NAMES, roles_by_groups
+from normata.identity.provisioning.roles import largest as _largest
 
 GROUP_WRITES = (*JOINING_WRITES, *members.REMOVAL_WRITES)
 
 
 class GroupRoles(NamedTuple):
-    """The ``role`` that a person's groups give them in an organization, and all roles that groups give there."""
+    """The ``role`` that a person's groups give them in an organization, and all roles that groups give there.
+
+    ``mapping`` has the role of each group by its name.
+    """
 
     organization_id: str
     managed: frozenset[Role]
     role: Role | None
+    mapping: Mapping[str, Role] = MappingProxyType({})
 
 
 async def roles_of_groups(
@@ -60,10 +68,24 @@ async def roles_of_groups(
             organization_id,
             frozenset(grant.role for grant in named),
             _largest({grant.role for grant in named if grant.group in groups}),
+            _mapping(named),
         )
         for organization_id, named in sorted(by_organization.items())
     ]
     return found_roles, unknown
+
+
+def mapping_of(transaction: Transaction, organization_id: str, grants: Sequence[Grant]) -> Mapping[str, Role]:
+    """The roles that groups give in an organization, by the names of the groups.
+
+    Where the setting does not name the organization, these are :data:`USUAL_NAMES`.
+    """
+    slug = transaction.scalar(_SLUG, {"organization": organization_id}) if grants else None
+    return _mapping([grant for grant in grants if grant.organization in (organization_id, slug)]) or USUAL_NAMES
+
+
+def _mapping(grants: Sequence[Grant]) -> Mapping[str, Role]:
+    return {grant.group: grant.role for grant in sorted(grants, key=lambda grant: ROLES.index(grant.role))}
 
 
 def unknown_organizations(transaction: Transaction, grants: Sequence[Grant]) -> list[str]:
@@ -93,7 +115,9 @@ def apply_roles(unit: UnitOfWork, user_id: str, found_roles: Sequence[GroupRoles
         if member is not None and not is_valid(member.expires_at, unit.moment):
             continue  # only people bring somebody back whose membership has ended
         current = member.role if member is not None and member.removed_at is None else None
-        role = next_role(group_roles, current)
+        if member is not None and current is None and is_provisioned(unit, organization_id, member.id):
+            continue  # only the provider that has ended the membership over SCIM, and people, bring them back
+        role = next_role(group_roles if member is None else _with_provisioned(unit, group_roles, member.id), current)
         if member is None or current is None:
             if role is not None:
                 join(unit, organization_id, user_id, role)
@@ -111,8 +135,11 @@ def apply_roles(unit: UnitOfWork, user_id: str, found_roles: Sequence[GroupRoles
     return last_owner_of
 
 
-def _largest(roles: Collection[Role]) -> Role | None:
-    return max(roles, key=ROLES.index) if roles else None
+def _with_provisioned(unit: UnitOfWork, group_roles: GroupRoles, member_id: str) -> GroupRoles:
+    """The same with the groups in which a member is over SCIM: a provider need not name them at each sign-in."""
+    found = roles_by_groups(unit, group_roles.organization_id, group_roles.mapping, [member_id])
+    roles = [role for role in (group_roles.role, found.get(member_id)) if role is not None]
+    return group_roles._replace(role=_largest(roles))
 
 
 def _select(name: str, *, source: str, number: str) -> str:
@@ -137,6 +164,7 @@ _CALLED = select(_ORGANIZATION.c.id).where(
     or_(_ORGANIZATION.c.id == bindparam("name"), _ORGANIZATION.c.slug == bindparam("name")),
     _ORGANIZATION.c.removed_at.is_(None),
 )
+_SLUG = select(_ORGANIZATION.c.slug).where(_ORGANIZATION.c.id == bindparam("organization"))
 _IS_THEIRS = _TABLE.c.organization_id == bindparam("organization")
 _MEMBER = select(*_TABLE.c).where(_IS_THEIRS, _TABLE.c.user_id == bindparam("user"))
 _OTHER_OWNERS = select(func.count(_TABLE.c.id)).where(

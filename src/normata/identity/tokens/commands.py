@@ -14,7 +14,7 @@ from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import now
 from normata.core.http.caller import Caller
-from normata.core.http.roles import TokenScope, scope_suffices
+from normata.core.http.roles import SCIM, TokenScope, scope_suffices
 from normata.core.schema.fields import NOT_BLANK, Identifier, Name, Timestamp
 from normata.core.schema.paging import OwnPageQuery, PageQuery, QueryFlag, envelope, fetch_page
 from normata.core.schema.table import sql_table
@@ -56,7 +56,13 @@ class TokenWanted(Input):
     """A token to make."""
 
     name: Annotated[Name, Field(description="What to call it, so that people know what it is for.", pattern=NOT_BLANK)]
-    scope: Annotated[TokenScope, Field(description="What it may do: no more than the token of the request.")]
+    scope: Annotated[
+        TokenScope,
+        Field(
+            description="What it may do: no more than the token of the request. With `scim` it maintains people at"
+            " `/scim/v2/`, and does nothing else; it is narrowed to an organization, and its user is an admin there."
+        ),
+    ]
     expires_at: Annotated[
         Timestamp | None,
         Field(
@@ -236,7 +242,7 @@ def _own(transaction: Transaction, user_id: str, narrowed_to: str | None, token_
 
 
 def _require_scope(caller: Caller, wanted: TokenWanted) -> None:
-    if not scope_suffices(caller.scope, wanted.scope):
+    if not scope_suffices(caller.scope, "admin" if wanted.scope == SCIM else wanted.scope):
         raise Forbidden(f"A token of the scope {caller.scope} makes none of the scope {wanted.scope}.")
 
 

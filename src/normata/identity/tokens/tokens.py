@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, func, insert, select, update
 from normata.core.changes.unit_of_work import Change, UnitOfWork, insert_of, update_of
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import format_timestamp
-from normata.core.http.roles import AUDITOR
+from normata.core.http.roles import AUDITOR, SCIM, role_suffices
 from normata.core.schema.addresses import email_key
 from normata.core.schema.table import new_id, sql_table
 from normata.errors import CommandError, Forbidden, NotFound
@@ -113,6 +113,8 @@ def issue(
             raise NotFound
     if scope != "read" and unit.scope is not None and _only_audits(unit, user_id, narrowed_to):
         raise Forbidden("An auditor changes nothing, so the token has the scope read.")
+    if scope == SCIM and not _may_provision(unit, user_id, narrowed_to):
+        raise Forbidden("A token of the scope scim is narrowed to an organization of which its user is an admin.")
     token = generate()
     row = {
         "id": new_id(),
@@ -137,6 +139,12 @@ def _only_audits(unit: UnitOfWork, user_id: str, narrowed_to: str | None) -> boo
     rows = unit.rows(_ROLES, {"user": user_id, "moment": unit.moment})
     roles = {row.role for row in rows if narrowed_to in (None, row.organization_id)}
     return roles == {AUDITOR}
+
+
+def _may_provision(unit: UnitOfWork, user_id: str, narrowed_to: str | None) -> bool:
+    """Whether a user may maintain the people of the organization to which a token is to be narrowed."""
+    rows = unit.rows(_ROLES, {"user": user_id, "moment": unit.moment})
+    return any(row.organization_id == narrowed_to and role_suffices(row.role, "admin") for row in rows)
 
 
 def end(unit: UnitOfWork, row: Any, log_of: str | None = None) -> Any:

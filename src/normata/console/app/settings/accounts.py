@@ -7,14 +7,14 @@ from typing import Any, get_args
 
 from starlette.responses import Response
 
-from normata.console.account.tokens import LIFETIMES, SCOPES
+from normata.console.account.tokens import LIFETIMES
 from normata.console.app.api_calls import ApiQuery, Fields, Refusal
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.settings.members import roles_within
 from normata.console.texts import text
 from normata.core.db.types import now
 from normata.core.http.problems import InvalidRequest
-from normata.core.http.roles import AUDITOR
+from normata.core.http.roles import AUDITOR, SCIM, SCOPES, TokenScope
 from normata.identity.service_accounts.service_accounts import ServiceRole
 from normata.identity.tokens.tokens import later
 
@@ -81,6 +81,13 @@ async def _make_token(page_request: OrganizationRequest, account_id: str, form: 
     return await _account_page(page_request, made=outcome.answer)
 
 
+def _scopes(role: str) -> tuple[TokenScope, ...]:
+    """The scopes that a token of an account with this role may have."""
+    if role == AUDITOR:
+        return SCOPES[:1]
+    return (*SCOPES, SCIM) if role == "admin" else SCOPES
+
+
 def _roles(page_request: OrganizationRequest) -> list[str]:
     return [role for role in roles_within(page_request.membership.role) if role in _ROLES]
 
@@ -114,7 +121,7 @@ async def _account_page(
         account=account,
         tokens=tokens,
         roles=_roles(page_request),
-        scopes=SCOPES[:1] if account["role"] == AUDITOR else SCOPES,
+        scopes=_scopes(account["role"]),
         lifetimes=tuple(LIFETIMES),
         made=made,
         key=page_request.new_key(),
