@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from normata.core.http.openapi_schemas import schema_of
 from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
 from normata.core.http.problems import InvalidRequest
 from normata.core.schema.fields import Identifier
@@ -169,11 +170,11 @@ def _fields(call: Call, kind: str) -> Mapping[str, Any]:
     of_list = call.operations.get(("GET", f"/{kind}/"))
     data: dict[str, Any] = {}
     if isinstance(of_list, ReadOperation):
-        data["filters"] = of_list.query.model_json_schema(by_alias=True)
+        data["filters"] = schema_of(of_list.query)
     for name, place in (("create", ("POST", f"/{kind}/")), ("change", ("PATCH", f"/{kind}/{{id}}/"))):
         operation = call.operations.get(place)
         if isinstance(operation, ChangeOperation) and operation.body is not None:
-            data[name] = operation.body.model_json_schema(by_alias=True)
+            data[name] = schema_of(operation.body)
     return {"organizationId": None, "data": data, "cut": []}
 
 

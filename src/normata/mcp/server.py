@@ -25,6 +25,7 @@ from starlette.types import Receive, Scope, Send
 
 from normata import __version__
 from normata.core.http.context import context_of
+from normata.core.http.openapi_schemas import schema_of
 from normata.core.log import logger
 from normata.mcp import reading, writing
 from normata.mcp.calls import Refused, refused
@@ -91,7 +92,7 @@ def _of_protocol(tool: Tool) -> ToolOfProtocol:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=_brief(tool.arguments.model_json_schema(by_alias=True)),
+        input_schema=schema_of(tool.arguments),
         output_schema=dict(tool.output),
         annotations=ToolAnnotations(
             title=tool.title,
@@ -101,18 +102,6 @@ def _of_protocol(tool: Tool) -> ToolOfProtocol:
             open_world_hint=False,
         ),
     )
-
-
-def _brief(schema: Any) -> Any:
-    """A schema without titles, which only repeat the names: every client shows the whole list to its model."""
-    if isinstance(schema, dict):
-        return {
-            name: _brief(value)
-            for name, value in schema.items()
-            if not (name in ("title", "description") and isinstance(value, str) and "properties" in schema)
-            and not (name == "title" and isinstance(value, str))
-        }
-    return [_brief(one) for one in schema] if isinstance(schema, list) else schema
 
 
 _LISTED = ListToolsResult(tools=[_of_protocol(tool) for tool in TOOLS])

@@ -22,6 +22,17 @@ def reference(model: type[BaseModel]) -> Schema:
     return {"$ref": _REFERENCE.format(model=model.__name__)}
 
 
+def schema_of(model: type[BaseModel]) -> Schema:
+    """The schema of the JSON of a model, with the schemas that it refers to in ``$defs``."""
+    schema = model.model_json_schema(by_alias=True)
+    for one in (schema, *schema.get("$defs", {}).values()):
+        for name, value in one.get("properties", {}).items():
+            if description := FIELDS.get(to_snake(name.lstrip("_"))):
+                value.setdefault("description", description)
+    _drop_titles(schema)
+    return {name: value for name, value in schema.items() if name not in ("title", "description")}
+
+
 def components(answers: Iterable[type[BaseModel]], bodies: Iterable[type[BaseModel]]) -> dict[str, Schema]:
     """The components of the models of answers and of requests' bodies, and of the models within, by their names."""
     found = _schemas(answers, "serialization")
