@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -74,3 +76,10 @@ def test_a_client_that_writes_json_rpc(server: tuple[str, Headers]) -> None:
         assert [one["id"] for one in read.data["items"]].count(written.data["id"]) == 1
         over_http = http.get(f"/comments/{written.data['id']}/", params={"organizationId": ALPHA}, headers=headers)
         assert over_http.json() == written.data
+
+
+def test_the_application_does_not_import_the_package() -> None:
+    """It takes 30 MiB and a third of a second, so it is imported with the first request."""
+    script = "import sys, normata.app; print({'mcp', 'mcp_types'} & sys.modules.keys())"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"

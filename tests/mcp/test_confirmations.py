@@ -27,6 +27,15 @@ CHANGES: dict[str, dict[str, Any]] = {
     "restore": {"kind": "risks", "id": ARCHIVED},
     "comment": {"kind": "risks", "id": LIVE, "text": "Well."},
 }
+# Of the same tool, other arguments.
+OTHERS: dict[str, dict[str, Any]] = {
+    "assess": {"note": "At the door."},
+    "create": {"values": {"name": "Flood"}},
+    "change": {"values": {"name": "Flood"}},
+    "archive": {"reason": "Sold"},
+    "restore": {"id": record_id(Risk, "taken")},
+    "comment": {"text": "Better."},
+}
 each_change = pytest.mark.parametrize("tool", CHANGES)
 
 
@@ -68,16 +77,13 @@ def test_what_a_confirmation_does_not_hold_for(service: Served, client: RawClien
     arguments = CHANGES[tool]
     given = client.call(tool, **arguments).confirmation
     other_tool = "archive" if tool == "restore" else "restore"
-    other = {"text": "Better."} if tool == "comment" else {"reason": "None"} if tool == "archive" else {}
-    other |= {"values": {"name": "Flood"}} if "values" in arguments else {}
-    other |= {"note": "At the door."} if tool == "assess" else {"id": record_id(Risk, "taken")} if not other else {}
     same_person = RawClient(service.client, service.bearer("editor"))
     owner = RawClient(service.client, service.bearer("owner"))
     before = stored.everything(service.database)
     raw = bytearray(urlsafe_b64decode(given))
     raw[3] ^= 1  # it would hold for longer
     for caller, called, sent, confirmation, reason in (
-        (client, tool, arguments | other, given, "other arguments"),
+        (client, tool, arguments | OTHERS[tool], given, "other arguments"),
         (client, other_tool, {"kind": "risks", "id": LIVE}, given, "another tool"),
         (owner, tool, arguments, given, "another caller"),
         (same_person, tool, arguments, given, "another token"),

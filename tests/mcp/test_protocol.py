@@ -119,6 +119,7 @@ def test_the_tools_say_what_they_take_and_do(client: RawClient) -> None:
         schema = one["inputSchema"]
         assert (schema["type"], schema["additionalProperties"]) == ("object", False)
         assert all("description" in value for value in schema["properties"].values()), name
+        assert all(value.get("default", "") is not None for value in schema["properties"].values()), name
         assert one["outputSchema"]["type"] == "object"
         assert ("confirmation" in schema["properties"]) is not one["annotations"]["readOnlyHint"]
         assert one["annotations"]["openWorldHint"] is False

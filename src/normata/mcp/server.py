@@ -92,7 +92,7 @@ def _of_protocol(tool: Tool) -> ToolOfProtocol:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=schema_of(tool.arguments),
+        input_schema=_input_schema(tool),
         output_schema=dict(tool.output),
         annotations=ToolAnnotations(
             title=tool.title,
@@ -102,6 +102,15 @@ def _of_protocol(tool: Tool) -> ToolOfProtocol:
             open_world_hint=False,
         ),
     )
+
+
+def _input_schema(tool: Tool) -> dict[str, Any]:
+    """The schema of a tool's arguments, without defaults that are null: a client that sends those would clear fields."""
+    schema = schema_of(tool.arguments)
+    for value in schema["properties"].values():
+        if "default" in value and value["default"] is None:
+            del value["default"]
+    return schema
 
 
 _LISTED = ListToolsResult(tools=[_of_protocol(tool) for tool in TOOLS])
