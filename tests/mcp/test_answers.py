@@ -79,6 +79,7 @@ def test_faults_name_the_field_and_what_is_allowed(service: Served) -> None:
     assert "risks" in client.call("change", kind="risk", id=LIVE, values={}).text.partition("Allowed:")[2]
     assert "treatment" in client.call("read", kind="risks", id=LIVE, part="nothing").text.partition("Allowed:")[2]
     assert "- extra" in client.call("due", extra=1).text
+    assert "- query/format" in client.call("read", kind="risks", query={"format": "csv"}).text
 
 
 def test_states_are_named(service: Served) -> None:

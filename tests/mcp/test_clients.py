@@ -78,6 +78,7 @@ def test_a_client_that_writes_json_rpc(server: tuple[str, Headers]) -> None:
         assert over_http.json() == written.data
 
 
+@pytest.mark.long
 def test_the_application_does_not_import_the_package() -> None:
     """It takes 30 MiB and a third of a second, so it is imported with the first request."""
     script = "import sys, normata.app; print({'mcp', 'mcp_types'} & sys.modules.keys())"

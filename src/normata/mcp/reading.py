@@ -134,6 +134,8 @@ async def _read(call: Call, arguments: _Read) -> Result:
         raise InvalidRequest.of([fault(name, "unknown", "is nothing that can be read so", known)])
     if arguments.fields:
         return Result(f"The fields of {arguments.kind}.", _fields(call, arguments.kind))
+    if "format" in arguments.query:
+        raise InvalidRequest.of([fault("query/format", "not_allowed", "must be left out: answers are JSON")])
     organization = None
     query = list(pairs(**arguments.query))
     if issubclass(operation.query, OrganizationQuery):

@@ -105,7 +105,7 @@ def _of_protocol(tool: Tool) -> ToolOfProtocol:
 
 
 def _input_schema(tool: Tool) -> dict[str, Any]:
-    """The schema of a tool's arguments, without defaults that are null: a client that sends those would clear fields."""
+    """The schema of a tool's arguments, without null as a default: a client that sends defaults would clear fields."""
     schema = schema_of(tool.arguments)
     for value in schema["properties"].values():
         if "default" in value and value["default"] is None:
