@@ -36,7 +36,7 @@ STEPS = frozenset(
     (
         *("addEntitlementReviewItems", "importEntitlementReviewItems", "decideEntitlementReviewItems"),
         *("finishEntitlementReview", "putRiskReviewRecurrence", "reviewVendorAssessment", "changePolicy"),
-        *("deleteEntitlementReviewRecurrence", "deleteRiskReviewRecurrence"),
+        *("deleteEntitlementReviewRecurrence", "deleteRiskReviewRecurrence", "deleteExternalId"),
     )
 )
 CALLS = Path(__file__).with_name("call_every_operation.py")
