@@ -18,6 +18,7 @@ import pytest
 
 from normata.app import Service, create_app
 from normata.core.db.database import Database
+from normata.core.http import outgoing
 from normata.identity.tokens import tokens
 from normata.settings import Settings
 from tests import memory, prepared, world
@@ -81,6 +82,18 @@ def file_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NORMATA_FILES_URL", f"file://{folder}")
         yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_names() -> Iterator[None]:
+    """Resolve no name of a receiver: webhooks of tests are on this machine, or nowhere."""
+
+    async def resolve(host: str, _port: int) -> list[str]:
+        raise OSError(host)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outgoing, "_resolve", resolve)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -43,6 +43,7 @@ from tests.scim.rows import provision
 from tests.soa_versions.rows import version_rows
 from tests.vendors.rows import ASSESSMENTS, add_links, assessment_values, vendor_arrays
 from tests.views.rows import view_row
+from tests.webhooks.rows import add_webhooks
 
 ALPHA, BETA = "org-alpha", "org-beta"
 ROLES = ("owner", "admin", "editor", "auditor", "viewer")
@@ -178,7 +179,7 @@ SESSIONS = frozenset(row["id"] for row in sessions())
 
 
 def furnish(unit: UnitOfWork) -> None:
-    """Add what bundles cannot contain: the operator, invitations, tokens, sessions and calendars."""
+    """Add what bundles cannot contain: the operator, invitations, tokens, webhooks and more."""
     operators.set_operator(unit, "user-operator", is_operator=True)
     for row in tokens():
         values = {
@@ -198,8 +199,7 @@ def furnish(unit: UnitOfWork) -> None:
             "user_id": row["userId"],
             "digest": sha256(row["id"].encode()).hexdigest(),
             "means": "link",
-            "created_at": EARLIER,
-            "last_used_at": EARLIER,
+            **dict.fromkeys(("created_at", "last_used_at"), EARLIER),
             "expires_at": YESTERDAY,
             "address": "192.0.2.7",
             "user_agent": "A browser",
@@ -224,6 +224,7 @@ def furnish(unit: UnitOfWork) -> None:
         unit.publish(Change("create", Invitation, row["organizationId"], row["id"], values))
     add_links(unit, (ALPHA, BETA))
     provision(unit, RESPONSIBLE)
+    add_webhooks(unit, (ALPHA, BETA))
     for one in open_acknowledgements(OWNERS):
         unit.rows(insert(Acknowledgement).values(one))
         unit.publish(Change("create", Acknowledgement, one["organization_id"]))

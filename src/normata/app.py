@@ -21,6 +21,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, ExceptionHandler
 from typing_extensions import override
 
+from normata.console.app.event_sentences import described
 from normata.console.app.row_links import path_of
 from normata.console.routes import console_routes
 from normata.core import log
@@ -37,6 +38,7 @@ from normata.core.http.gateway import Gateway, refuse_route
 from normata.core.http.long_dry_runs import ChangingHere, PackedDryRun
 from normata.core.http.long_reads import LongReads
 from normata.core.http.metrics import Metrics
+from normata.core.http.outgoing import Outgoing, outgoing_of
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
 from normata.core.http.read_processes import Allow, ReadProcesses, answer_questions
@@ -66,6 +68,9 @@ from normata.operations import OPERATIONS
 from normata.retention.forgetting import FORGOTTEN, retention
 from normata.scim.endpoint import scim_routes
 from normata.settings import Settings
+from normata.webhooks.deliveries import figures
+from normata.webhooks.secrets import SecretBox
+from normata.webhooks.sender import Sender
 from normata.wiring import changes_of, job_types
 
 if TYPE_CHECKING:
@@ -133,13 +138,15 @@ def create_app(settings: Settings | None = None) -> Service:
         long_reads=long_reads,
         reads=Reads(database, long_reads, processes, settings.read_timeout, settings.long_read_process_after),
         processes=processes,
-        means=Means(settings, signer, *uses, mailer, store, scanner),
+        means=Means(settings, signer, *uses, mailer, store, scanner, outgoing_of(settings)),
     )
 
     for one in FORGOTTEN:
         metrics.forgotten(one.name, 0)  # rates need a first value of each
     types = _job_types(services.means, metrics)
     runner = JobRunner(database, services.changes, types, NEXT_ORGANIZATIONS, count=metrics.job)
+
+    sender = _sender(services, metrics)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -148,6 +155,7 @@ def create_app(settings: Settings | None = None) -> Service:
             asyncio.create_task(sealer.seal_periodically()),
             asyncio.create_task(ForgetKeys(database).purge_periodically()),
             asyncio.create_task(runner.run_periodically()),
+            asyncio.create_task(sender.send_periodically()),
         ]
         try:
             yield
@@ -156,7 +164,7 @@ def create_app(settings: Settings | None = None) -> Service:
                 task.cancel()
             try:
                 await asyncio.wait(background)
-                await runner.finish()
+                await asyncio.gather(runner.finish(), sender.finish())
                 for use in uses:
                     await use.store()
                 await sealer.finish()
@@ -204,6 +212,14 @@ def _job_types(means: Means, metrics: Metrics) -> Sequence[JobType]:
         return types
     compose = partial(mail_of, public_url=settings.public_url, page_of=path_of, signer=means[Signer])
     return (*types, mailing(mailer, compose))
+
+
+def _sender(services: Services, metrics: Metrics) -> Sender:
+    """What sends webhooks."""
+    means = services.means
+    say = partial(described, public_url=means[Settings].public_url)
+    box, outgoing = SecretBox(means[Signer]), means[Outgoing]
+    return Sender(services.database, services.changes, box, outgoing, say, count=metrics.webhook)
 
 
 def before_threads() -> None:
@@ -268,6 +284,9 @@ async def _figures(database: Database) -> Mapping[str, float]:
         events, age = await database.read(unsealed)
         found |= {"normata_unsealed_events": events, "normata_unsealed_event_age_seconds": age}
         due, age, failed = await database.read(lambda transaction: job_figures(transaction, now()))
+        failing, disabled, behind = await database.read(figures)
+        found |= {"normata_failing_webhooks": failing, "normata_disabled_webhooks": disabled}
+        found |= {"normata_webhook_events_behind": behind}
         found |= {"normata_due_jobs": due, "normata_due_job_age_seconds": age, "normata_failed_jobs": failed}
     return found
 

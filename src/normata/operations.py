@@ -72,6 +72,8 @@ from normata.vendors import link_operations as vendor_links
 from normata.vendors import operations as vendors
 from normata.vendors import questionnaire_operations as questionnaires
 from normata.views import operations as views
+from normata.webhooks import operations as webhooks
+from normata.webhooks.deliveries import DISABLING_WRITES
 from normata.wiring import SUBSCRIBERS, job_types
 
 _DECLARED: tuple[Operation, ...] = (
@@ -128,6 +130,7 @@ _DECLARED: tuple[Operation, ...] = (
     *responsibilities.OPERATIONS,
     *invitations.OPERATIONS,
     *service_accounts.OPERATIONS,
+    *webhooks.OPERATIONS,
 )
 # What coverage follows from is known for any moment of the past.
 OPERATIONS: tuple[Operation, ...] = tuple(map(of_then, _DECLARED))
@@ -144,6 +147,7 @@ SECURITY = Security(
             *JOB_WRITES,
             *(write for one in job_types() for write in one.writes),
             *MAILING_WRITES,
+            *DISABLING_WRITES,
             *FORGETTING_WRITES,
             *SIGN_IN_WRITES,
             *KEY_WRITES,  # by every request with an idempotency key, see core/http/change_endpoint.py

@@ -213,6 +213,12 @@ class Settings(BaseSettings):
         default="normata@localhost",
         description="The sender of mail: an address, or `Name <address>`.",
     )
+    webhook_networks: Networks = Field(
+        default="",
+        description="The addresses or networks, separated by commas, that webhooks may reach although they are not"
+        " public, such as `10.0.7.0/24`. Only there may a webhook have `http`. Empty: public addresses only, with"
+        " `https`.",
+    )
     root_path: str = Field(
         default="",
         pattern=r"^(/[A-Za-z0-9._~-]+)*$",

@@ -32,6 +32,7 @@ from normata.soa_versions import model as _soa_versions
 from normata.vendors import link_model as _vendor_links
 from normata.vendors import model as _vendors
 from normata.views import model as _views
+from normata.webhooks import model as _webhooks
 
 __all__ = ["Table"]
 
@@ -66,5 +67,5 @@ _modules = (
         _soa_versions,
     ),
     _upgrades,
-    *(_vendor_links, _vendors, _views, _wordings),
+    *(_vendor_links, _vendors, _views, _webhooks, _wordings),
 )

@@ -90,10 +90,11 @@ class Inbox:
         return AuthResult(success=is_right, handled=is_right)
 
 
-def certificate(folder: Path) -> Path:
-    """A file with a key and a certificate of its own for 127.0.0.1."""
+def certificate(folder: Path, host: str = "") -> Path:
+    """A file with a key and a certificate of its own for a host; for 127.0.0.1 where that is empty."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    named = x509.DNSName(host) if host else x509.IPAddress(ip_address("127.0.0.1"))
     now = datetime.now(UTC)
     made = (
         x509.CertificateBuilder()
@@ -103,7 +104,7 @@ def certificate(folder: Path) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([named]), critical=False)
         .sign(key, hashes.SHA256())
     )
     path = folder / "server.pem"

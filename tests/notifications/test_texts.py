@@ -35,6 +35,7 @@ from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
 from normata.records.kinds import Finding, Policy, Record, Task
 from normata.soa_versions.model import SoaVersion
+from normata.webhooks.model import Webhook
 from tests import stored
 from tests.databases import change, open_url
 from tests.served import Served
@@ -99,6 +100,9 @@ def changes() -> Iterator[Change]:
     yield ConflictsFound("conflict", EffectiveCoverage, ALPHA, controls=("sun.A.1", "moon.A.2"))
     yield WordingsChanged("reword", Control, ALPHA, counts={}, stale=("sun.A.1", "moon.A.2"))
     yield RulesChanged("compute", ControlCoverage, ALPHA)
+    for stop in ("FAILED", "GONE"):
+        webhook = {"id": "row", "origin": "https://receiver.example", "disabled_reason": stop}
+        yield Change("disable", Webhook, ALPHA, "row", webhook, webhook)
 
 
 def payloads(database: Database) -> list[dict[str, Any]]:

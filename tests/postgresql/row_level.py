@@ -98,6 +98,7 @@ DELETED = {
     *("job", "set_aside_match", "saved_view", "file", "comment", "policy_version", "vendor_answer"),
     *("entitlement_review_item", "questionnaire", "vendor_link", "external_id"),
     *("provisioned_person", "provisioned_group", "provisioned_group_member"),
+    *("webhook", "webhook_delivery"),
     *("unsealed_event", "control_coverage", "control_match", "framework_adoption", "effective_coverage"),
     *("idempotency_key", "sign_in_attempt", "sign_in_count", "passkey", "external_identity", "calendar_address"),
     *("notification", "outgoing_mail", "session", "access_token", "sign_in_link", "invitation"),

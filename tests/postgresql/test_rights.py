@@ -44,7 +44,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     noted = {"link", "comment", "file", "archive_entry", "short_id_counter", "idempotency_key", "job"}
     noted |= {"soa_version", "policy_version", "acknowledgement", "risk_review_outcome"}
     noted |= {"questionnaire", "vendor_answer", "vendor_link", "recurrence", "checklist_row"}
-    noted |= {"entitlement_review_item", "external_id"}
+    noted |= {"entitlement_review_item", "external_id", "webhook", "webhook_delivery"}
     people = {"user_account", "membership", "organization", "invitation", "access_token", "session"}
     # Links to sign in with are also made for whoever has forgotten their password, by a transaction of that user.
     people |= {"password", "passkey", "external_identity", "sign_in_attempt", "sign_in_count", "sign_in_link"}
@@ -104,6 +104,8 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
         *(("vendor_answer", name) for name in ("value", "remark", "answered_at", "answered_by_id", "is_by_link")),
         *(("recurrence", name) for name in ("frequency", "day", "next_id", "made_at")),
         ("vendor_link", "revoked_at"),
+        *columns("webhook") - {("webhook", name) for name in ("id", "organization_id", "created_at")},
+        *columns("webhook_delivery") - {("webhook_delivery", name) for name in ("webhook_id", "owner")},
         *(("checklist_row", name) for name in ("status", "note", "checked_at", "checked_by_id", "finding_ids")),
         *(
             ("entitlement_review_item", name)

@@ -80,6 +80,15 @@ class Signer:
         """Like :meth:`verifier`, but null if there is no key, which is then not created. Raises KeyUnusable."""
         return self.verifier(organization_id) if self._key is not None or self.path.exists() else None
 
+    def derived(self, purpose: str) -> bytes:
+        """A key of 256 bits for another purpose, from which the key itself does not follow. Raises KeyUnusable."""
+        from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 - as below
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
+
+        return HKDF(SHA256(), 32, salt=None, info=f"normata {purpose}".encode()).derive(
+            self._loaded().private_bytes_raw()
+        )
+
     def _public(self) -> bytes:
         return self._loaded().public_key().public_bytes_raw()
 

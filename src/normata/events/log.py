@@ -95,17 +95,22 @@ def as_lines(answer: Mapping[str, Any]) -> bytes:
 
 
 def _rows(transaction: Transaction, organization_id: str, after: int | None, limit: int) -> Sequence[Any]:
-    first = 0 if after is None else after + 1
+    return sealed_rows(transaction, organization_id, 0 if after is None else after + 1, limit)
+
+
+def sealed_rows(transaction: Transaction, organization_id: str, first: int, limit: int) -> Sequence[Any]:
+    """The leaves of an organization from a number on, each with its event, which is null in all columns if missing."""
     return transaction.rows(_LEAVES, {"owner": organization_id, "first": first, "limit": limit})
 
 
 def _items(rows: Sequence[Any]) -> list[dict[str, Any]]:
     # An event that is missing must not look like an erased one; `normata check` and `normata events verify` find it.
-    return [
-        {"number": row.number, "id": row.event_id, "leafHash": row.hash, "body": sealed_text(row)}
-        for row in rows
-        if row.id is not None
-    ]
+    return [as_item(row) for row in rows if row.id is not None]
+
+
+def as_item(row: Any) -> dict[str, Any]:
+    """A sealed event in wire form."""
+    return {"number": row.number, "id": row.event_id, "leafHash": row.hash, "body": sealed_text(row)}
 
 
 _EVENT, _LEAF = sql_table(AuditEvent), sql_table(EventLeaf)

@@ -17,6 +17,7 @@ NOTIFICATION_TYPES = (
     *(f"comment.{what}" for what in ("mentioned", "commented")),
     *(f"policy.{what}" for what in ("submitted", "approved", "rejected", "acknowledge", "acknowledge_again")),
     *(f"coverage.{what}" for what in ("lost", "conflict", "reworded", "rules_changed")),
+    "webhook.disabled",
 )
 
 MailChoice = Literal["IMMEDIATELY", "DAILY", "OFF"]

@@ -96,7 +96,7 @@ def conflicts_found(transaction: Transaction, change: Change, actor: Actor) -> I
         for row in transaction.rows(_OWNERS, {**key, "ids": batch})
     }
     concerned: dict[str, list[Any]] = {}
-    admins = transaction.scalars(_ADMINS, key)
+    admins = transaction.scalars(ADMINS, key)
     for row in found:
         for member in [owners[row.id]] if owners.get(row.id) else admins:
             concerned.setdefault(member, []).append(row)
@@ -126,7 +126,7 @@ def _by_member(
 ) -> dict[str, list[Any]]:
     """The controls for each member: all for admins and owners, and their own for ``others`` (a member, a control)."""
     key = {"organization": change.organization_id}
-    concerned: dict[str, list[Any]] = dict.fromkeys(transaction.scalars(_ADMINS, key), found)
+    concerned: dict[str, list[Any]] = dict.fromkeys(transaction.scalars(ADMINS, key), found)
     by_id = {row.id: row for row in found}
     for batch in batches(list(by_id)):
         controls: defaultdict[str, set[str]] = defaultdict(set)
@@ -166,7 +166,7 @@ _OWNERS = (
     .join(_MEMBER, (_MEMBER.c.id == _STATEMENT.c.owner_id) & _MEMBER.c.removed_at.is_(None))
     .where(_STATEMENT.c.organization_id == _ORGANIZATION, _STATEMENT.c.control_id.in_(_IDS))
 )
-_ADMINS = (
+ADMINS = (
     select(_MEMBER.c.id)
     .where(
         _MEMBER.c.organization_id == _ORGANIZATION,
@@ -187,7 +187,7 @@ _NOTIFIED = (
     .correlate(_MEMBER)
     .exists()
 )
-_ADMINS_TO_NOTIFY = _ADMINS.where(~_NOTIFIED)
+_ADMINS_TO_NOTIFY = ADMINS.where(~_NOTIFIED)
 _DONE = _TASK.c.deadline.info["due"].at
 _WITH_TASKS = (
     select(_TASK.c.assignee_member_id, _STATEMENT.c.control_id)

@@ -30,6 +30,7 @@ from normata.notifications.about_records import (
     verified,
 )
 from normata.notifications.about_versions import created
+from normata.notifications.about_webhooks import disabled
 from normata.notifications.message import Message, Rule
 from normata.notifications.model import Notification, OutgoingMail
 
@@ -93,6 +94,7 @@ RULES: Mapping[str, Rule] = {
     "submit": _all(submitted, answers_submitted),
     "approve": decided,
     "reject": decided,
+    "disable": disabled,
     "ask": requested,
     "ask_again": requested,
     "remind": reminded,

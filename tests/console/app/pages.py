@@ -31,6 +31,7 @@ _IDS = {
     "risk-reviews/": "risk-reviews-live-org-alpha",
     "settings/members/": "member-editor",
     "settings/service-accounts/": "robot-org-alpha",
+    "settings/webhooks/": "webhook-of-org-alpha",
     "soa-versions/": "soa-org-alpha",
     "views/": "view-1-org-alpha",
     "auditItems/": "auditItems-namesake-org-alpha",

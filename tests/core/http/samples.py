@@ -60,6 +60,7 @@ from tests import world
 from tests.cells import each
 from tests.client import TestClient
 from tests.entitlements.rows import item_id
+from tests.webhooks import rows as webhooks
 from tests.world import ALPHA, record_id
 
 DEMO_MEMBER = "member-dana"
@@ -266,8 +267,7 @@ _ASSESSMENTS = {
 
 
 def _id_of(operation: Operation, organization_id: str, user: str | None) -> str:
-    is_template = operation.path.startswith("/policy-templates/")  # which are in no table
-    return "backup" if is_template else _row_id(operation, organization_id, user)
+    return "backup" if operation.path.startswith("/policy-templates/") else _row_id(operation, organization_id, user)
 
 
 def _row_id(operation: Operation, organization_id: str, user: str | None) -> str:
@@ -339,7 +339,7 @@ def _rows(table: type[Table], organization_id: str, *, own: bool = False) -> lis
 
 def _every(table: type[Table]) -> Sequence[dict[str, Any]]:
     """The rows that the world has of a table, as a bundle has them."""
-    others = {Invitation: world.invitations, AccessToken: world.tokens, Session: world.sessions}
+    others = {Invitation: world.invitations, AccessToken: world.tokens, Session: world.sessions} | webhooks.TABLES
     return others[table]() if table in others else _world().get(table.array, ())
 
 

@@ -122,7 +122,8 @@ def test_auditors_read_everything_and_change_what_is_their_own() -> None:
     of_organization = [one for one in OPERATIONS if one.authority == "organization"]
     may_auditor = {one.operation_id for one in of_organization if may(one, "auditor")}
     reads = {one.operation_id for one in of_organization if isinstance(one, ReadOperation)}
-    assert reads <= may_auditor
+    # The address of a webhook may be all that its receiver knows its senders by. Its events say where it leads.
+    assert reads - may_auditor == {"listWebhooks", "getWebhook"}
     assert may_auditor - reads == {
         *("markNotificationRead", "markNotificationUnread", "markNotificationsRead", "removeMember")
     }

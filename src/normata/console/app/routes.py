@@ -46,7 +46,7 @@ from normata.console.app.of_then import answer_of_then
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.past import PARAMETER, has_past
 from normata.console.app.records import archive, attached, change_many, details, editing, lists
-from normata.console.app.settings import accounts, invitations, members, organization, risk_levels, tokens
+from normata.console.app.settings import accounts, invitations, members, organization, risk_levels, tokens, webhooks
 from normata.console.page_request import Console, Endpoint, Handler, PageRequest
 from normata.core.http.roles import Role
 from normata.errors import NotFound
@@ -107,6 +107,8 @@ PAGES: tuple[Page, ...] = (
     Page("settings/members/", get=members.show_list),
     Page("settings/members/{id}/", get=members.show_one, post=members.change),
     Page("settings/invitations/", get=invitations.show, post=invitations.change, role="auditor"),
+    Page("settings/webhooks/", get=webhooks.show_list, post=webhooks.create, role="admin"),
+    Page("settings/webhooks/{id}/", get=webhooks.show_one, post=webhooks.change, role="admin"),
     Page("settings/tokens/", get=tokens.show, post=tokens.revoke, role="auditor"),
     Page("settings/service-accounts/", get=accounts.show_list, post=accounts.create, role="auditor"),
     Page("settings/service-accounts/{id}/", get=accounts.show_one, post=accounts.change, role="auditor"),

@@ -18,12 +18,14 @@ _PAGES: Mapping[str, Steps] = {
     "memberships": ("settings", "members"),
     "questionnaires": ("questionnaires",),
     "soaVersions": ("soa-versions",),
+    "webhooks": ("settings", "webhooks"),
 }
 _CLASSES = {
     "Control": "controls",
     "Framework": "frameworks",
     "Questionnaire": "questionnaires",
     "SoaVersion": "soaVersions",
+    "Webhook": "webhooks",
 }
 # Kinds shown on another row's page: the steps before the id of that row, and the field with the id.
 _BELONGING: Mapping[str, tuple[Steps, str]] = {

@@ -205,6 +205,7 @@ _SETTINGS: tuple[tuple[str, Role], ...] = (
     ("invitations", "auditor"),
     ("accounts", "auditor"),
     ("tokens", "auditor"),
+    ("webhooks", "admin"),
 )
 _SETTINGS_PATHS = {"accounts": "service-accounts"}
 

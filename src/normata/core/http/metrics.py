@@ -42,6 +42,9 @@ FIGURES: Mapping[str, str] = {
     "normata_due_jobs": "Jobs that are due, and that no process does.",
     "normata_due_job_age_seconds": "For how long the oldest of these has been due; 0 where there is none.",
     "normata_failed_jobs": "Jobs whose last attempt has failed, and that are attempted again.",
+    "normata_failing_webhooks": "Active webhooks whose last attempt has failed.",
+    "normata_disabled_webhooks": "Webhooks that are disabled, by hand or after failures.",
+    "normata_webhook_events_behind": "Events that active webhooks have not sent or passed over yet.",
     "normata_database_size_bytes": "SQLite: the size of the database.",
     "normata_database_log_bytes": "SQLite: the size of its log of recent changes.",
     "normata_database_free_bytes": "SQLite: the free space of the file system that the database is on.",
@@ -50,6 +53,7 @@ FIGURES: Mapping[str, str] = {
 # Why sealing fails: the database is not available, a log differs from what was sealed, the key cannot be used, or
 # another reason.
 SealingFailure = Literal["unavailable", "unsound", "key", "other"]
+WebhookOutcome = Literal["delivered", "failed", "disabled"]  # as in `normata.webhooks.sender`
 Delivery = Literal["off", "sent", "failed"]  # as in `normata.identity.mail`
 NO_FIGURES: Mapping[str, float] = {}
 
@@ -136,6 +140,10 @@ class Metrics:
         if delivery != "off":
             self._work.mails.labels(delivery).inc()
 
+    def webhook(self, outcome: WebhookOutcome) -> None:
+        """Count an attempt to deliver an event, or a webhook that was disabled by it."""
+        self._work.webhooks.labels(outcome).inc()
+
     def job(self, job_type: str, outcome: str) -> None:
         """Count an attempt at a job."""
         self._jobs.labels(job_type, outcome).inc()
@@ -192,6 +200,12 @@ class _Work:
             registry=registry,
         )
         self.mails = Counter("normata_mails", "Messages, by what has become of them.", ["delivery"], registry=registry)
+        self.webhooks = Counter(
+            "normata_webhook_deliveries",
+            "Attempts to deliver an event to a webhook, and webhooks that were disabled after failures.",
+            ["outcome"],
+            registry=registry,
+        )
         self.forgotten = Counter(
             "normata_forgotten_rows",
             "Rows that were of no use any more, and were removed.",
@@ -200,6 +214,8 @@ class _Work:
         )
         for reason in get_args(SealingFailure):
             self.sealing_failures.labels(reason)
+        for outcome in get_args(WebhookOutcome):
+            self.webhooks.labels(outcome)
         for delivery in ("sent", "failed"):
             self.mails.labels(delivery)
 

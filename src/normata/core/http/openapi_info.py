@@ -124,6 +124,10 @@ TAGS = [
         "name": "Saved views",
         "description": "Lists of the console as people want to see them again: with filters, order and columns.",
     },
+    {
+        "name": "Webhooks",
+        "description": "Events as they happen, sent to addresses of other systems: signed, in order, at least once.",
+    },
     {"name": "Due dates", "description": "What has to be done by a date, across all kinds of records."},
     {
         "name": "Records",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-from functools import cache
 from typing import Any
 
 import httpx2
 from typing_extensions import override
 
+from normata.core.http.outgoing import trust
 from normata.identity.openid.errors import ProviderFailed, ProviderUnreachable
 
 TIMEOUT = 5.0  # seconds from the start of a request to the last byte of its answer
@@ -72,9 +71,3 @@ async def _read(response: httpx2.Response) -> bytes:
         if len(body) > _LARGEST:
             raise ProviderFailed("too_large")
     return bytes(body)
-
-
-@cache
-def trust() -> ssl.SSLContext:
-    """The trusted certificates: those of the system. Reading them is too slow for the event loop."""
-    return httpx2.create_ssl_context()

@@ -13,11 +13,12 @@ import httpx2
 from joserfc.util import urlsafe_b64encode
 from pydantic import TypeAdapter, ValidationError
 
+from normata.core.http.outgoing import trust
 from normata.core.schema.fields import Name, VisibleEmail
 from normata.identity.errors import SignInRefused
 from normata.identity.openid import id_token
 from normata.identity.openid.cache import CachedFetch
-from normata.identity.openid.client import ProviderClient, json_object, trust
+from normata.identity.openid.client import ProviderClient, json_object
 from normata.identity.openid.configuration import Configuration
 from normata.identity.openid.discovery import Metadata, fetch_keys, fetch_metadata
 from normata.identity.openid.errors import ProviderFailed
