@@ -143,8 +143,7 @@ def create_app(settings: Settings | None = None) -> Service:
 
     for one in FORGOTTEN:
         metrics.forgotten(one.name, 0)  # rates need a first value of each
-    types = _job_types(services.means, metrics)
-    runner = JobRunner(database, services.changes, types, NEXT_ORGANIZATIONS, count=metrics.job)
+    runner = _runner(services, metrics)
 
     sender = _sender(services, metrics)
 
@@ -212,6 +211,12 @@ def _job_types(means: Means, metrics: Metrics) -> Sequence[JobType]:
         return types
     compose = partial(mail_of, public_url=settings.public_url, page_of=path_of, signer=means[Signer])
     return (*types, mailing(mailer, compose))
+
+
+def _runner(services: Services, metrics: Metrics) -> JobRunner:
+    """What does the jobs."""
+    types = _job_types(services.means, metrics)
+    return JobRunner(services.database, services.changes, types, NEXT_ORGANIZATIONS, count=metrics.job)
 
 
 def _sender(services: Services, metrics: Metrics) -> Sender:

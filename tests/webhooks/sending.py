@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from normata.app import described
+from normata.console.app.event_sentences import described
 from normata.core.db.opening import open_database
 from normata.core.db.types import format_timestamp, now
 from normata.core.http.outgoing import outgoing_of
