@@ -105,9 +105,7 @@ def forget_the_newer(fresh: Database, old: Database, version: str) -> bool:
         *(str(one.__tablename__) for one in (SavedView, Link, File, Comment, SoaVersion, Acknowledgement)),
         *(str(one.__tablename__) for one in (ChecklistRow, RiskReviewOutcome, Recurrence, EntitlementReviewItem)),
         *(str(one.__tablename__) for one in (Questionnaire, VendorAnswer, VendorLink, CalendarAddress, ExternalId)),
-        *(str(one.__tablename__) for one in PROVISIONED),
-        "webhook",
-        "webhook_delivery",
+        *(*(str(one.__tablename__) for one in PROVISIONED), "webhook", "webhook_delivery"),
     ]
     newer = [name for name in tables if name not in there]
     if {Evidence.__tablename__, Link.__tablename__}.intersection(newer):  # which it follows from
