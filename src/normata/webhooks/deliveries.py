@@ -23,7 +23,7 @@ from normata.identity.model import Organization
 from normata.webhooks.model import Reason, Webhook, WebhookDelivery
 
 # More than the time between two moves of a claim: a request of 10 seconds, and what the database may take.
-CLAIMED_FOR = timedelta(seconds=30)
+CLAIMED_FOR = timedelta(seconds=20)
 _FIRST_DELAY = timedelta(seconds=5)  # after a failure; doubled after each further one
 LONGEST_DELAY = timedelta(hours=6)
 FAILS_FOR = timedelta(days=3)

@@ -1,0 +1,110 @@
+"""Events that are sent while processes are killed: they are written, and what has arrived is compared with the log."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from typing import NamedTuple
+
+from normata.core.changes.unit_of_work import Change, UnitOfWork
+from normata.core.http.outgoing_addresses import networks_of
+from normata.events.keys import Signer
+from normata.events.log import sealed_rows
+from normata.events.proofs import size_of
+from normata.records.kinds import Label
+from normata.settings import Settings
+from normata.webhooks import commands
+from normata.webhooks.model import WebhookDelivery
+from normata.webhooks.secrets import SecretBox
+from tests import stored
+from tests.databases import change, open_url
+from tests.failover.cluster import children
+from tests.webhooks.receiver import Receiver
+
+AT_ONCE = 20  # events in one transaction
+SECONDS = 400.0  # at most, for all of them to arrive
+
+
+class Sent(NamedTuple):
+    """What has arrived: events, messages, and those that came more than once."""
+
+    events: int
+    messages: int
+    repeated: int
+
+
+def create(url: str, organization: str, receiver: Receiver) -> int:
+    """Create a webhook of all events, and return the number of the first event that it sends."""
+    body = {"url": receiver.url, "kinds": [], "actions": [], "format": "THIN"}
+    box, networks = SecretBox(Signer(Settings().event_key_file)), networks_of("127.0.0.0/8")
+    with closing(open_url(url)) as database:
+        change(database, lambda unit: commands.create(unit, box, networks, organization, body))
+        [row] = stored.rows(database, WebhookDelivery, attempts=0, owner=organization, delivered_number=None)[-1:]
+    return int(row["next_number"])
+
+
+@contextmanager
+def writing(url: str, organization: str, events: int) -> Iterator[threading.Thread]:
+    """Write so many events meanwhile, again where the database was lost."""
+
+    def publish(unit: UnitOfWork, first: int) -> None:
+        for number in range(first, min(first + AT_ONCE, events)):
+            unit.publish(Change("touch", Label, organization, f"label-{number}", {"id": f"label-{number}"}))
+
+    def write() -> None:
+        for first in range(0, events, AT_ONCE):
+            while True:
+                with suppress(Exception), closing(open_url(url)) as database:
+                    change(database, partial(publish, first=first))
+                    break
+                time.sleep(0.2)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    yield thread
+    thread.join(SECONDS)
+
+
+def kill_one(server: subprocess.Popen[bytes]) -> None:
+    """Kill one of the workers of a server, if there is any just now."""
+    workers = children(server.pid)
+    if workers:
+        with suppress(ProcessLookupError):
+            os.kill(random.choice(workers), signal.SIGKILL)  # noqa: S311 - no secret
+
+
+def disturb(receiver: Receiver, events: int, disturbances: Sequence[Callable[[], None]]) -> None:
+    """Do all of this, one after the other, each after a further part of the events has arrived."""
+    for number, disturbance in enumerate(disturbances, 1):
+        wanted = number * events // (len(disturbances) + 1)
+        until(lambda wanted=wanted: len({one.id for one in receiver.got}) >= wanted)  # type: ignore[misc]
+        disturbance()
+
+
+def until(is_done: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + SECONDS
+    while not is_done():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.05)
+
+
+def check(url: str, organization: str, first: int, events: int, receiver: Receiver) -> Sent:
+    """Wait until all is there; no event is lost, and the first message about each comes in the order of the log."""
+    with closing(open_url(url)) as database:
+        until(lambda: database.read_now(lambda transaction: size_of(transaction, organization)) >= first + events)
+        rows = database.read_now(lambda transaction: sealed_rows(transaction, organization, first, 10**6))
+        expected = [row.event_id for row in rows]
+        until(lambda: len({one.id for one in receiver.got}) >= len(expected))
+    came = [one.id for one in receiver.got]
+    assert list(dict.fromkeys(came)) == expected
+    counts = Counter(came)
+    return Sent(len(expected), len(came), sum(counts.values()) - len(counts))
