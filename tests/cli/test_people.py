@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from normata.cli.remote import transport
 from normata.core.db.database import Database
 from normata.identity.model import Membership, Operator, User
 from normata.records.base import Restorable
 from tests import stored
-from tests.cli.commands import Run, failed
+from tests.cli.commands import SERVER, Run, failed
 from tests.databases import on_sqlite, open_url
 from tests.identity.inviting import accept
 from tests.identity.smtp_server import mail_server
@@ -24,6 +26,15 @@ def _database(database_url: str, monkeypatch: pytest.MonkeyPatch, folder: Path) 
     """Commands use the test world."""
     del folder  # it has emptied the environment first
     monkeypatch.setenv("NORMATA_DATABASE_URL", database_url)
+
+
+@pytest.fixture(params=["database", "server"])
+def anywhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, make_token: Callable[..., str]) -> None:
+    """Commands for members use the test world, or a server on it as an owner."""
+    if request.param == "server":
+        monkeypatch.setattr(transport, "TRANSPORT", request.getfixturevalue("client")._transport)
+        monkeypatch.setenv("NORMATA_SERVER", SERVER)
+        monkeypatch.setenv("NORMATA_TOKEN", make_token("owner", scope="admin"))
 
 
 def table(text: str) -> dict[str, dict[str, str]]:
@@ -76,6 +87,7 @@ def test_a_user_is_removed_everywhere(normata: Run, database: Database) -> None:
     assert "last owner of alpha" in failed(normata("user", "remove", "owner@alpha.example"))
 
 
+@pytest.mark.usefixtures("anywhere")
 def test_members_are_listed_changed_and_removed(normata: Run, database: Database) -> None:
     role = ("member", "role", "viewer@alpha.example")
     until = normata(*role, "auditor", "--until", "2126-03-01", "--organization", "alpha").out
@@ -100,6 +112,7 @@ def test_members_are_listed_changed_and_removed(normata: Run, database: Database
     assert stored.row(database, Membership, "member-editor")["removed_at"] is not None
 
 
+@pytest.mark.usefixtures("anywhere")
 def test_the_last_owner_stays(normata: Run) -> None:
     for command in (("remove", "owner@alpha.example"), ("role", "owner@alpha.example", "admin")):
         assert "last owner" in failed(normata("member", *command, "--organization", "alpha"))
@@ -113,6 +126,7 @@ def test_who_is_unknown_is_told(normata: Run) -> None:
     failed(normata("member", "role", "user-editor", "king", "--organization", "alpha"), code=2)
 
 
+@pytest.mark.usefixtures("anywhere")
 @pytest.mark.parametrize("group", ["user", "member"])
 def test_somebody_is_invited(normata: Run, database: Database, database_url: str, group: str) -> None:
     """The link is alone on standard output, for a script."""

@@ -6,12 +6,13 @@ A command is written once, on :class:`Backend`, and prints from the answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
 from normata.errors import DomainError
 
 if TYPE_CHECKING:
     from normata.core.changes.source import Fault
+    from normata.core.http.roles import Role
     from normata.coverage.assessments import AssessmentInput
 
 Values = Mapping[str, Any]
@@ -57,6 +58,13 @@ class ListPage(NamedTuple):
     next: str | None
 
 
+class Invitation(NamedTuple):
+    """A new invitation: its link, and in words whom to give it to, or that it was mailed."""
+
+    link: str
+    delivery: str
+
+
 class Backend(Protocol):
     """The operations, and what names mean. Every method raises Refused, and CommandError with a sentence."""
 
@@ -69,6 +77,12 @@ class Backend(Protocol):
     def control(self, organization: str, name: str, framework: str | None = None, as_of: str | None = None) -> str:
         """The id of the control with this id or identifier; ``framework`` says of which framework."""
 
+    def member(self, organization: str, name: str) -> str:
+        """The id of the membership of a user, by the user's address or id or by its own id."""
+
+    def invite(self, organization: str, email: str, role: Role, expires_at: str | None) -> Invitation:
+        """Invite somebody to an organization."""
+
     def user_names(self, organization: str, users: Iterable[str]) -> Mapping[str, str]:
         """The names of users, by their ids, as far as they are known."""
 
@@ -80,6 +94,9 @@ class Backend(Protocol):
 
     def content(self, call: Call, row: str, name: str, /, **query: Any) -> bytes:
         """The answer of a read in the format ``name``."""
+
+    def download(self, call: Call, name: str, file: BinaryIO, /, **query: Any) -> None:
+        """Write all rows of a list into a file, in the format ``name``."""
 
     def change(self, call: Call, row: str = "", /, *, body: Values | None = None, **query: Any) -> Any:
         """The answer of a change, in wire form."""

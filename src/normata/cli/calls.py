@@ -7,6 +7,7 @@ from normata.cli.backend import Call
 _FRAMEWORKS = "normata.frameworks.operations"
 _REPORTS = "normata.reports.operations"
 _HISTORY = "normata.history.operations"
+_RESPONSIBILITIES = "normata.records.responsibilities.operations"
 
 ORGANIZATIONS = Call("GET", "/organizations/", "normata.identity.organizations.operations")
 FRAMEWORKS = Call("GET", "/frameworks/", _FRAMEWORKS)
@@ -23,6 +24,12 @@ ASSESSMENTS = Call("PATCH", "/controls/coverage/", "normata.coverage.assessment_
 ADOPTION = Call("PUT", "/frameworks/{id}/adoption/", "normata.adoption.operations")
 LEAVING = Call("DELETE", "/frameworks/{id}/adoption/", "normata.adoption.operations")
 CHECKPOINT = Call("GET", "/events/checkpoint/", "normata.events.operations")
+
+MEMBERS = Call("GET", "/members/", "normata.identity.members.operations")
+MEMBER_CHANGE = Call("PATCH", "/members/{id}/", _RESPONSIBILITIES)
+MEMBER_REMOVAL = Call("DELETE", "/members/{id}/", _RESPONSIBILITIES)
+HANDOVER = Call("POST", "/members/{id}/handover/", _RESPONSIBILITIES)
+INVITING = Call("POST", "/invitations/", "normata.identity.invitations.operations")
 
 # The kinds of records, by their paths.
 KINDS = (

@@ -25,6 +25,7 @@ from normata.cli import (
     past,
     people,
     records,
+    registers,
     reports,
     serve,
     upkeep,
@@ -56,6 +57,7 @@ app.add_typer(reports.statements, name="soa")
 app.command()(explain.explain)
 app.add_typer(past.app, name="coverage")
 app.add_typer(records.app, name="record")
+app.command()(registers.export_records)
 app.add_typer(organizations.app, name="organization")
 app.add_typer(members.member, name="member")
 members.user.command("erase")(erase.erase_user)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from normata.cli.invitations import InvitedByMail, invited
+from normata.cli import calls
+from normata.cli.backend import every_item
+from normata.cli.connection import ServerOption, connected
+from normata.cli.invitations import print_invitation
 from normata.cli.shared import (
     DatabaseOption,
     Group,
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
     from normata.core.db.transaction import Transaction
     from normata.core.http.roles import Role
     from normata.identity.members.removal import RemovedCounts
-    from normata.records.responsibilities.handover import HandoverOutcome
 
 user = typer.Typer(cls=Group, help="List, invite and remove the users of the instance.", no_args_is_help=True)
 member = typer.Typer(
@@ -51,6 +54,11 @@ UntilOption = Annotated[
         show_default=False,
     ),
 ]
+_COLUMNS = {  # of the list of members, each with its name on the wire
+    **{name: name for name in ("id", "email", "name", "role")},
+    "removed_at": "removedAt",
+    "expires_at": "expiresAt",
+}
 RoleOption = Annotated[str, typer.Option(metavar="viewer|auditor|editor|admin|owner", help="The role.")]
 
 
@@ -116,69 +124,68 @@ def make_link(user: UserArgument, database: DatabaseOption = None) -> None:
 
 
 @member.command("list")
-def list_members(organization: OrganizationOption = None, database: DatabaseOption = None) -> None:
+def list_members(
+    organization: OrganizationOption = None, database: DatabaseOption = None, server: ServerOption = None
+) -> None:
     """List the members of an organization, one per line, with tabs between the columns."""
-    from normata.identity.members.members import every_member
-    from normata.identity.organization_lookup import find
-
-    with opened(database, create=False) as source:
-        rows = source.read_now(lambda transaction: every_member(transaction, find(transaction, organization)))
-    print_table(("id", "email", "name", "role", "removed_at", "expires_at"), rows)
+    with connected(database, server) as backend:
+        owner = backend.organization(organization)
+        rows = list(every_item(backend, calls.MEMBERS, organizationId=owner, removed="include"))
+    print_table(
+        tuple(_COLUMNS), [SimpleNamespace(**{name: row[wire] for name, wire in _COLUMNS.items()}) for row in rows]
+    )
 
 
 @member.command("invite")
 @user.command("invite")
 def invite(
     email: EmailArgument,
+    *,
     role: RoleOption = "viewer",
     until: UntilOption = None,
     organization: OrganizationOption = None,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Invite somebody to an organization: print the link that makes them a member, and mail it if mail is set up."""
-    from normata.identity.invitations import invitations
-    from normata.identity.organization_lookup import find, name_of
-
     require_address(email)
     chosen, expires_at = _role(role), until and _end(until)
-
-    def work(unit: UnitOfWork) -> InvitedByMail:
-        organization_id = find(unit, organization)
-        made = invitations.invite(unit, organization_id, email, chosen, expires_at)
-        return InvitedByMail(made, name_of(unit, organization_id))
-
-    invited(changed(database, work))
+    with connected(database, server) as backend:
+        made = backend.invite(backend.organization(organization), email, chosen, expires_at)
+    print_invitation(made)
 
 
 @member.command("role")
 def change_role(
     user: UserArgument,
     role: Annotated[str, typer.Argument(metavar="ROLE", help="viewer, auditor, editor, admin or owner.")],
+    *,
     until: UntilOption = None,
     organization: OrganizationOption = None,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Change the role of a member. The end of the membership stays, unless --until names another."""
-    from normata.records.responsibilities.handover import change_member
-
     wanted: dict[str, Any] = {"role": _role(role)}
     if until is not None:
-        wanted["expires_at"] = None if until == _NEVER else _end(until)
-    row: Any = changed(database, lambda unit: change_member(unit, _member(unit, user, organization).id, wanted))
-    echo(f"{user}: {row.role}" + (f", until {row.expires_at}" if row.expires_at else ""))
+        wanted["expiresAt"] = None if until == _NEVER else _end(until)
+    with connected(database, server) as backend:
+        member_id = backend.member(backend.organization(organization), user)
+        row = backend.change(calls.MEMBER_CHANGE, member_id, body=wanted)
+    echo(f"{user}: {row['role']}" + (f", until {row['expiresAt']}" if row["expiresAt"] else ""))
 
 
 @member.command("remove")
-def remove_member(user: UserArgument, organization: OrganizationOption = None, database: DatabaseOption = None) -> None:
+def remove_member(
+    user: UserArgument,
+    organization: OrganizationOption = None,
+    database: DatabaseOption = None,
+    server: ServerOption = None,
+) -> None:
     """Remove a member from an organization immediately, and print what is left to hand over."""
-    from normata.identity.members import members
-    from normata.records.responsibilities.handover import count_responsibilities
-
-    def work(unit: UnitOfWork) -> dict[str, int]:
-        row = members.remove(unit, _member(unit, user, organization).id)
-        return count_responsibilities(unit, row)
-
-    left = changed(database, work)
+    with connected(database, server) as backend:
+        member_id = backend.member(backend.organization(organization), user)
+        left = backend.change(calls.MEMBER_REMOVAL, member_id)["responsibilities"]
     echo(f"{user}: removed")
     if left:
         counts = ", ".join(f"{count} {kind}" for kind, count in left.items())
@@ -188,6 +195,7 @@ def remove_member(user: UserArgument, organization: OrganizationOption = None, d
 @member.command("handover")
 def hand_over(
     user: UserArgument,
+    *,
     to: Annotated[str, typer.Option("--to", metavar="USER", help="The new responsible member, by address or id.")],
     kind: Annotated[
         list[str] | None,
@@ -195,21 +203,20 @@ def hand_over(
     ] = None,
     organization: OrganizationOption = None,
     database: DatabaseOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Make another member responsible for the records of a member. It changes some hundred records at a time."""
-    from normata.records.responsibilities.handover import hand_over as hand
-
-    def work(unit: UnitOfWork) -> HandoverOutcome:
-        one, other = (_member(unit, name, organization) for name in (user, to))
-        return hand(unit, one.id, other.id, kind)
-
     total: dict[str, int] = {}
-    while True:
-        handed = changed(database, work)
-        for name, count in handed.records.items():
-            total[name] = total.get(name, 0) + count
-        if not handed.left or not handed.records:
-            break
+    with connected(database, server) as backend:
+        owner = backend.organization(organization)
+        one, other = (backend.member(owner, name) for name in (user, to))
+        body = {"toMemberId": other} | ({"kinds": kind} if kind else {})
+        while True:
+            handed = backend.change(calls.HANDOVER, one, body=body)
+            for name, count in handed["records"].items():
+                total[name] = total.get(name, 0) + count
+            if not handed["more"] or not handed["records"]:
+                break
     for name, count in sorted(total.items()):
         echo(f"{name}: {count} handed over to {to}")
     if not total:
@@ -251,18 +258,3 @@ def _user(transaction: Transaction, name: str) -> Any:
 
 def _fail_without_user(name: str) -> NoReturn:
     fail(f"there is no user {name}; `normata user list` lists all")
-
-
-def _member(transaction: Transaction, name: str, organization: str | None) -> Any:
-    """The membership of a user, by the user's address or id or by its own id; the command fails if there is none."""
-    from normata.identity.members.members import member_named, member_of
-    from normata.identity.organization_lookup import find
-
-    organization_id = find(transaction, organization)
-    direct = member_named(transaction, name)
-    if direct is not None and direct.organization_id == organization_id:
-        return direct
-    found = member_of(transaction, organization_id, _user(transaction, name).id)
-    if found is None:
-        fail(f"{name} is not a member of {organization_id}")
-    return found

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-from normata.cli.backend import Call, ListPage, Refused, RefusedField, Values, Write, pairs
+from normata.cli.backend import Call, Invitation, ListPage, Refused, RefusedField, Values, Write, pairs
 from normata.cli.shared import change, fail, opened, settings_with
 from normata.core.http.caller import Caller
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from normata.core.db.transaction import Transaction
     from normata.core.http.operation import ChangeOperation, Operation, ReadOperation
     from normata.core.http.request import Request
+    from normata.core.http.roles import Role
     from normata.coverage.assessments import AssessmentInput
 
 _PAUSE = 0.5  # seconds between two queries for new events
@@ -70,6 +71,37 @@ class OnDatabase:
         except PastUnknown as error:
             raise Refused(str(error), 400, [RefusedField("query", "asOf", str(error))]) from None
 
+    def member(self, organization: str, name: str) -> str:
+        """See the base."""
+        from normata.identity.members.members import member_named, member_of
+        from normata.identity.users import named
+
+        def work(transaction: Transaction) -> str:
+            direct = member_named(transaction, name)
+            if direct is not None and direct.organization_id == organization:
+                return str(direct.id)
+            user = named(transaction, name)
+            if user is None:
+                fail(f"there is no user {name}; `normata user list` lists all")
+            found = member_of(transaction, organization, user.id)
+            if found is None:
+                fail(f"{name} is not a member of {organization}")
+            return str(found.id)
+
+        return self.database.read_now(work)
+
+    def invite(self, organization: str, email: str, role: Role, expires_at: str | None) -> Invitation:
+        """See the base."""
+        from normata.cli.invitations import InvitedByMail, mail
+        from normata.identity.invitations import invitations
+        from normata.identity.organization_lookup import name_of
+
+        def work(unit: UnitOfWork) -> InvitedByMail:
+            made = invitations.invite(unit, organization, email, role, expires_at)
+            return InvitedByMail(made, name_of(unit, organization))
+
+        return mail(change(self.database, work))
+
     def user_names(self, organization: str, users: Iterable[str]) -> Mapping[str, str]:
         """See the base; it knows every user, also those who are no members of the organization any more."""
         from sqlalchemy import select
@@ -106,10 +138,15 @@ class OnDatabase:
         content: bytes = chosen.render(report)
         return content
 
+    def download(self, call: Call, name: str, file: BinaryIO, /, **query: Any) -> None:
+        """See the base."""
+        operation = _declared(call)
+        with _refusals("query"):
+            request = self._reading(operation, "", query)
+            self.database.read_now(lambda transaction: operation.files.write(transaction, request, name, file))
+
     def change(self, call: Call, row: str = "", /, *, body: Values | None = None, **query: Any) -> Any:
         """See the base."""
-        from normata.core.changes.source import FaultyInput
-        from normata.core.http.problems import InvalidRequest
         from normata.core.schema.wire import encode
 
         operation: ChangeOperation = _declared(call)
@@ -117,11 +154,21 @@ class OnDatabase:
             read = operation.query.read(_known(operation, pairs(query))) if operation.query is not None else None
         with _refusals("body"):
             sent = None if body is None or operation.body is None else operation.body.model_validate_json(encode(body))
-            request = replace(self._request(row), query=read, body=sent)
-            try:
-                return change(self.database, lambda unit: operation.present(operation.work(unit, request)))
-            except FaultyInput as error:
-                raise InvalidRequest.of_input(error) from None
+            return self._made(operation, replace(self._request(row), query=read, body=sent))
+
+    def _made(self, operation: ChangeOperation, request: Request) -> Any:
+        """What a change answers, once it is made."""
+        from normata.core.changes.source import FaultyInput
+        from normata.core.http.problems import InvalidRequest
+
+        def work(unit: UnitOfWork) -> Any:
+            plan = None if operation.prepare is None else operation.prepare(unit, request)
+            return operation.present(operation.work(unit, replace(request, plan=plan)))
+
+        try:
+            return change(self.database, work)
+        except FaultyInput as error:
+            raise InvalidRequest.of_input(error) from None
 
     def assess(
         self, organization: str, assessments: Sequence[AssessmentInput], found: Sequence[Fault]
@@ -201,10 +248,14 @@ class OnDatabase:
 
     def _answered(self, operation: ReadOperation, row: str, query: Values) -> Any:
         with _refusals("query"):
-            read = operation.query.read(_known(operation, pairs(query)))
-            organization = getattr(read, "organization_id", "")
-            request = replace(self._request(row), query=read, organization_id=organization)
+            request = self._reading(operation, row, query)
             return self.database.read_now(lambda transaction: operation.answer_to(transaction, request))
+
+    def _reading(self, operation: ReadOperation, row: str, query: Values) -> Request:
+        """The request of a read. Raises ValidationError and InvalidRequest."""
+        read = operation.query.read(_known(operation, pairs(query)))
+        organization = getattr(read, "organization_id", "")
+        return replace(self._request(row), query=read, organization_id=organization)
 
     def _request(self, row: str) -> Request:
         from normata.core.db.types import now

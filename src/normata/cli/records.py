@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("id", "shortId", "slug", "name", "status", "archivedAt")
 _TITLES = ("name", "title", "acronym")
-_OF_COMMAND = ("organizationId", "limit", "page", "cursor", "archived", "search")  # of the query of a list
+_OF_COMMAND = ("organizationId", "limit", "page", "cursor", "archived", "search", "format")  # of the query of a list
 _LARGEST = 2**24  # bytes of a file of fields
 
 app = typer.Typer(
@@ -45,6 +45,15 @@ _FIELDS = (
 FieldsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[FIELD=TEXT|FIELD:=JSON]…", help=_FIELDS, show_default=False)
 ]
+FiltersArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[FIELD=TEXT]…",
+        help="A filter, such as status=OPEN, or the order, as sortColumn=deadline: the parameters of the list over"
+        " HTTP.",
+        show_default=False,
+    ),
+]
 FileOption = Annotated[
     Path | None,
     typer.Option(
@@ -60,15 +69,7 @@ FileOption = Annotated[
 def list_(
     organization: OrganizationArgument,
     kind: KindArgument,
-    filters: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[FIELD=TEXT]…",
-            help="A filter, such as status=OPEN, or the order, as sortColumn=deadline: the parameters of the list over"
-            " HTTP.",
-            show_default=False,
-        ),
-    ] = None,
+    filters: FiltersArgument = None,
     *,
     search: Annotated[str | None, typer.Option(help="Words that must all occur.", show_default=False)] = None,
     archived: Annotated[
@@ -88,12 +89,8 @@ def list_(
     server: ServerOption = None,
 ) -> None:
     """List the records of a kind, newest first: one per line, with tabs between the columns."""
-    _require_kind(kind)
-    query: dict[str, Any] = {"search": search, "archived": archived}
-    for name, value in _texts(filters or ()):
-        if name in _OF_COMMAND:
-            fail(f"{name} is no filter; use the options and ORG", code=2)
-        query.setdefault(name, []).append(value)
+    require_kind(kind)
+    query = filters_of(filters or ()) | {"search": search, "archived": archived}
     columns = tuple(column or _COLUMNS)
     with connected(database, server) as backend:
         owner = backend.organization(organization)
@@ -118,7 +115,7 @@ def show(
     server: ServerOption = None,
 ) -> None:
     """Show a record, live or archived: its fields, one per line, but for those without a value."""
-    _require_kind(kind)
+    require_kind(kind)
     with connected(database, server) as backend:
         found = _find(backend, backend.organization(organization), kind, record)
     if wanted == "json":
@@ -140,7 +137,7 @@ def create(
     server: ServerOption = None,
 ) -> None:
     """Create a record, and print its id and name."""
-    _require_kind(kind)
+    require_kind(kind)
     values = _values(fields or (), file)
     with connected(database, server) as backend:
         body = values | {"organizationId": backend.organization(organization)}
@@ -159,7 +156,7 @@ def change(
     server: ServerOption = None,
 ) -> None:
     """Change fields of a record; all others stay as they are."""
-    _require_kind(kind)
+    require_kind(kind)
     values = _values(fields or (), file)
     with connected(database, server) as backend:
         found = _find(backend, backend.organization(organization), kind, record)
@@ -177,7 +174,7 @@ def archive(
     server: ServerOption = None,
 ) -> None:
     """Archive records, one after the other. Nothing is deleted: `normata record restore` brings them back."""
-    _require_kind(kind)
+    require_kind(kind)
     call = calls.of_kind("POST", kind, "{id}/archive/")
     with connected(database, server) as backend:
         for found in _find_all(backend, backend.organization(organization), kind, records):
@@ -195,7 +192,7 @@ def restore(
     server: ServerOption = None,
 ) -> None:
     """Restore archived records, one after the other."""
-    _require_kind(kind)
+    require_kind(kind)
     call = calls.of_kind("POST", kind, "{id}/restore/")
     with connected(database, server) as backend:
         for found in _find_all(backend, backend.organization(organization), kind, records):
@@ -256,7 +253,8 @@ def _shown(value: Any) -> str:
 # --- Arguments
 
 
-def _require_kind(kind: str) -> None:
+def require_kind(kind: str) -> None:
+    """End the command unless there is a kind of this name."""
     if kind not in calls.KINDS:
         fail(f"there is no kind {kind!r}; there are {', '.join(calls.KINDS)}", code=2)
 
@@ -267,6 +265,16 @@ def _texts(arguments: Iterable[str]) -> Iterable[tuple[str, str]]:
         if not name or not equals:
             fail(f"{argument!r} is not FIELD=TEXT", code=2)
         yield name, value
+
+
+def filters_of(arguments: Iterable[str]) -> dict[str, Any]:
+    """The parameters of a list in the arguments of a command."""
+    query: dict[str, Any] = {}
+    for name, value in _texts(arguments):
+        if name in _OF_COMMAND:
+            fail(f"{name} is no filter; use the options and ORG", code=2)
+        query.setdefault(name, []).append(value)
+    return query
 
 
 def _values(arguments: Iterable[str], file: Path | None) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from urllib.parse import quote
 
 from normata.cli import calls
-from normata.cli.backend import Call, ListPage, Refused, Values, Write, every_item, pairs
+from normata.cli.backend import Call, Invitation, ListPage, Refused, Values, Write, every_item, pairs
+from normata.cli.invitations import delivery_words
 from normata.cli.remote import address
 from normata.cli.remote.log import write_events, write_log
 from normata.cli.remote.transport import ServerFailed, Transport
@@ -19,6 +20,7 @@ from normata.identity.choice import NoSuchOrganization
 
 if TYPE_CHECKING:
     from normata.core.changes.source import Fault
+    from normata.core.http.roles import Role
     from normata.coverage.assessments import AssessmentInput
 
 _MEDIA_TYPES = {
@@ -107,6 +109,25 @@ class Server:
         listed = every_item(self, calls.FRAMEWORKS, **query)
         return [_Framework(one["id"], one["slug"], one["identifier"]) for one in listed]
 
+    def member(self, organization: str, name: str) -> str:
+        """See the base; only members of the organization are known."""
+        found = list(every_item(self, calls.MEMBERS, organizationId=organization, removed="include"))
+        for is_named in (
+            lambda one: one["id"] == name,
+            lambda one: one["userId"] == name,
+            lambda one: str(one["email"]).casefold() == name.casefold(),
+        ):
+            for one in found:
+                if is_named(one):
+                    return str(one["id"])
+        raise CommandError(f"{name} is not a member of {organization}")
+
+    def invite(self, organization: str, email: str, role: Role, expires_at: str | None) -> Invitation:
+        """See the base."""
+        body = {"organizationId": organization, "email": email, "role": role}
+        made = self.change(calls.INVITING, body=body | ({"expiresAt": expires_at} if expires_at else {}))
+        return Invitation(str(made["link"]), delivery_words(str(made["mail"]), email))
+
     def user_names(self, organization: str, users: Iterable[str]) -> Mapping[str, str]:
         """See the base."""
         ids = sorted(set(users))
@@ -132,6 +153,10 @@ class Server:
         """See the base."""
         sent = pairs({**query, "format": name})
         return self.transport.send("GET", _path(call, row), sent, media_type=_MEDIA_TYPES[name]).body
+
+    def download(self, call: Call, name: str, file: BinaryIO, /, **query: Any) -> None:
+        """See the base."""
+        self.transport.download(_path(call, ""), pairs({**query, "format": name}), _MEDIA_TYPES[name], file)
 
     def change(self, call: Call, row: str = "", /, *, body: Values | None = None, **query: Any) -> Any:
         """See the base."""

@@ -7,7 +7,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import httpx2
@@ -20,6 +20,7 @@ _CONNECT = 10.0  # seconds
 _SILENCE = 120.0  # seconds without a byte; the service gives up long reads itself after a shorter time
 _WHOLE = 900.0  # seconds for a whole answer
 _LARGEST = 2**28  # bytes of an answer
+_LARGEST_FILE = 2**33
 _LARGEST_REFUSAL = 2**20
 _LONGEST = 500  # characters that are shown of what a server says
 
@@ -80,6 +81,12 @@ class Transport:
             self._require_type(response, media_type)
             return Answer(self._read(response, _LARGEST), _next_cursor(response))
 
+    def download(self, path: str, query: list[tuple[str, str]], media_type: str, file: BinaryIO) -> None:
+        """Write an answer of a media type into a file, while it arrives. Raises Refused and ServerFailed."""
+        with self._answered("GET", path, query, None, {"Accept": media_type}) as response:
+            self._require_type(response, media_type)
+            file.writelines(self._pieces(response, _LARGEST_FILE))
+
     def lines(self, path: str, query: list[tuple[str, str]]) -> Iterator[str]:
         """The lines of an answer in NDJSON while they arrive. Raises Refused and ServerFailed."""
         media_type = "application/x-ndjson"
@@ -111,7 +118,7 @@ class Transport:
             raise ServerFailed(self._unsure(f"{self.base} has not answered for {_SILENCE:g} seconds", method)) from None
         except httpx2.ConnectError as error:
             raise ServerFailed(f"{self.base} cannot be reached: {_reason(error)}") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ServerFailed(self._unsure(f"the answer of {self.base} broke off: {_reason(error)}", method)) from None
 
     @staticmethod
@@ -125,14 +132,18 @@ class Transport:
             raise ServerFailed(f"{self.base} answers with {shown} instead of {media_type}: is it Normata's address?")
 
     def _read(self, response: httpx2.Response, most: int) -> bytes:
-        found, end = bytearray(), time.monotonic() + _WHOLE
+        return b"".join(self._pieces(response, most))
+
+    def _pieces(self, response: httpx2.Response, most: int) -> Iterator[bytes]:
+        """The pieces of an answer of at most so many bytes, within a time."""
+        size, end = 0, time.monotonic() + _WHOLE
         for piece in response.iter_bytes():
-            found += piece
-            if len(found) > most:
+            size += len(piece)
+            if size > most:
                 raise ServerFailed(f"{self.base} answers with more than {most // 2**20:,} MiB")
             if time.monotonic() > end:
                 raise ServerFailed(f"{self.base} takes more than {_WHOLE:g} seconds for an answer")
-        return bytes(found)
+            yield piece
 
     def _refuse(self, response: httpx2.Response) -> None:
         """Raise what an answer without success means."""
