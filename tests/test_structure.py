@@ -47,7 +47,7 @@ ORDER = (
     "vendors",
     *("links", "recurrences", "evidence", "records.responsibilities", "comments", "names", "events", "webhooks"),
     "findings",
-    *("external_ids", "records.batch"),
+    *("external_ids", "records.batch", "records.imports"),
     *("history", "entitlements", "incidents", "risks", "reports", "audits", "soa_versions", "policies", "adoption"),
     *("own_frameworks", "oscal"),
     *("notifications", "views"),

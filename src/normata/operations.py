@@ -57,6 +57,7 @@ from normata.records import operations as records
 from normata.records.archive import operations as archive
 from normata.records.batch import operations as batch
 from normata.records.due import operations as due
+from normata.records.imports import operations as register_imports
 from normata.records.many import operations as many
 from normata.records.responsibilities import operations as responsibilities
 from normata.records.search import operations as every_kind
@@ -111,6 +112,7 @@ _DECLARED: tuple[Operation, ...] = (
     *log_operations.OPERATIONS,
     *records.OPERATIONS,
     *batch.OPERATIONS,
+    *register_imports.OPERATIONS,
     *every_kind.OPERATIONS,
     *archive.OPERATIONS,
     many.OPERATION,

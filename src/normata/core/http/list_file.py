@@ -27,7 +27,7 @@ from normata.core.http.reads import Reading, Reads, WrittenFile
 from normata.core.http.request import Request
 
 _PIECE = 2**18  # bytes
-_OF_A_PAGE = ("page", "limit", "cursor")
+OF_A_PAGE = ("page", "limit", "cursor")
 
 
 def format_of(operation: ListOperation, query: FormatQuery, accept: bytes) -> FormatName:
@@ -36,7 +36,7 @@ def format_of(operation: ListOperation, query: FormatQuery, accept: bytes) -> Fo
     chosen = operation.files.choose(query, accept)
     if chosen != "json":
         message = "does not go with a file, which has all pages"
-        paged = [name for name in _OF_A_PAGE if name in query.model_fields_set]
+        paged = [name for name in OF_A_PAGE if name in query.model_fields_set]
         faults = [FieldFault(in_="query", name=name, code="combined", message=message, allowed=None) for name in paged]
         if faults:
             raise InvalidRequest.of(faults)

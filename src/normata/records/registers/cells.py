@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pydantic_core import from_json
+
 from normata.core.schema.fields import parse_timestamp
 from normata.core.schema.text import FORMULA, guarded, unguarded
 from normata.records.fields import Sort
@@ -95,15 +97,10 @@ def _number(cell: str) -> float:
 
 def _document(cell: str) -> Any:
     try:
-        return json.loads(unguarded(cell), parse_constant=_no_constant)
-    except RecursionError:
-        raise ValueError("is nested too deeply") from None
+        # As the body of a request is read, with the same limits of depth.
+        return from_json(unguarded(cell), allow_inf_nan=False)
     except ValueError:
         raise ValueError("is not valid JSON") from None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
 
 
 def _files(cell: str) -> Any:

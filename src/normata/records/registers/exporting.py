@@ -12,14 +12,17 @@ from io import BytesIO, TextIOWrapper
 from itertools import islice
 from typing import Any, BinaryIO
 
+from sqlalchemy import bindparam, select
 from xlsxwriter import Workbook
 
-from normata.core.db.transaction import Transaction
+from normata.core.db.transaction import Transaction, batches
 from normata.core.documents.workbooks import LAST_ROW
 from normata.core.http import formats
 from normata.core.http.formats import FormatName, ListFormats
 from normata.core.http.problems import FieldFault, InvalidRequest
 from normata.core.http.request import Request
+from normata.core.schema.table import sql_table
+from normata.external_ids.model import External, ExternalId
 from normata.records.listing import every_record
 from normata.records.registers.cells import cell_of, workbook_text
 from normata.records.registers.columns import Kind, RegisterColumn, column_names, register_columns
@@ -63,9 +66,10 @@ def exported(
     remaining = iter(rows)
     while batch := list(islice(remaining, _AT_ONCE)):
         texts = {one.name: _texts(references, one, batch) for one in columns if one.target}
+        externals = first_external_ids(transaction, kind, organization_id, [row.id for row in batch])
         for row in batch:
             first, *others = (_value(one, getattr(row, one.column), texts) for one in columns)
-            yield (first, None, None, *others)
+            yield (first, *externals.get(row.id, (None, None)), *others)
 
 
 def _texts(references: References, column: RegisterColumn, rows: Sequence[Any]) -> Mapping[str, str]:
@@ -74,6 +78,18 @@ def _texts(references: References, column: RegisterColumn, rows: Sequence[Any]) 
 
 def _value(column: RegisterColumn, value: Any, texts: Mapping[str, Mapping[str, str]]) -> Any:
     return texts[column.name][value] if column.target and value else value
+
+
+def first_external_ids(
+    transaction: Transaction, kind: Kind, organization_id: str, ids: Sequence[str]
+) -> dict[str, External]:
+    """The first external id of each record that has any, by source and id."""
+    key = {"organization": organization_id, "kind": kind.path}
+    found: dict[str, External] = {}
+    for batch in batches(ids):
+        for record_id, *external in transaction.rows(_EXTERNAL_IDS, {**key, "ids": batch}):
+            found.setdefault(record_id, External(*external))
+    return found
 
 
 def _sorts(kind: Kind) -> list[RegisterColumn | None]:
@@ -139,3 +155,15 @@ def _write_cell(
 def _too_many() -> FieldFault:
     message = f"has no room for more than {LAST_ROW - 1:,} records: ask for fewer, or for CSV"
     return FieldFault(in_="query", name="format", code="too_large", message=message, allowed=None)
+
+
+_EXTERNAL = sql_table(ExternalId).c
+_EXTERNAL_IDS = (
+    select(_EXTERNAL.record_id, _EXTERNAL.source, _EXTERNAL.external_id)
+    .where(
+        _EXTERNAL.organization_id == bindparam("organization"),
+        _EXTERNAL.kind == bindparam("kind"),
+        _EXTERNAL.record_id.in_(bindparam("ids", expanding=True)),
+    )
+    .order_by(_EXTERNAL.source, _EXTERNAL.external_id)
+)
