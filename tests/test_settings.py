@@ -27,6 +27,7 @@ OTHER = {
     "sign_in_limit": "20",
     "smtp_url": "smtps://user:password@mail.example.org:465",
     "mail_from": "Normata <normata@example.org>",
+    "webhook_networks": "10.0.7.0/24,fd00::/8",
     "max_body_bytes": "4096",
     "files_url": "file:///var/lib/normata/files",
     "files_timeout": "2.5",

@@ -36,7 +36,7 @@ STEPS = frozenset(
     (
         *("addEntitlementReviewItems", "importEntitlementReviewItems", "decideEntitlementReviewItems"),
         *("finishEntitlementReview", "putRiskReviewRecurrence", "reviewVendorAssessment", "changePolicy"),
-        *("deleteEntitlementReviewRecurrence", "deleteRiskReviewRecurrence", "deleteExternalId"),
+        *("deleteEntitlementReviewRecurrence", "deleteRiskReviewRecurrence", "deleteExternalId", "removeWebhook"),
     )
 )
 CALLS = Path(__file__).with_name("call_every_operation.py")
