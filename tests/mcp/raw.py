@@ -15,6 +15,16 @@ VERSION = "2025-06-18"
 _CODE = re.compile(r".*\((\d{3}) (\w+)\)\.")
 
 
+def result_of(response: httpx2.Response) -> dict[str, Any]:
+    """The result in the response to a request with the id 1, which must be one."""
+    assert response.status_code == 200, response.text
+    answer = response.json()
+    assert (answer["jsonrpc"], answer["id"]) == ("2.0", 1)
+    assert "error" not in answer, answer
+    found: dict[str, Any] = answer["result"]
+    return found
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a tool has answered: its data, its text, and of a refusal the status and code that HTTP would have."""
@@ -22,6 +32,14 @@ class Outcome:
     content: dict[str, Any]
     text: str
     is_error: bool
+
+    @classmethod
+    def of(cls, response: httpx2.Response) -> Outcome:
+        """What a response has, which must be that of a tool."""
+        result = result_of(response)
+        (part,) = result["content"]
+        assert part["type"] == "text"
+        return cls(result.get("structuredContent") or {}, part["text"], result.get("isError", False))
 
     @property
     def data(self) -> Any:
@@ -64,20 +82,16 @@ class RawClient:
 
     def request(self, method: str, **parameters: Any) -> dict[str, Any]:
         """The result of a method, which must succeed."""
-        response = self.post({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters})
-        assert response.status_code == 200, response.text
-        answer = response.json()
-        assert (answer["jsonrpc"], answer["id"]) == ("2.0", 1)
-        assert "error" not in answer, answer
-        found: dict[str, Any] = answer["result"]
-        return found
+        return result_of(self.post({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}))
+
+    def send(self, tool: str, arguments: dict[str, Any]) -> httpx2.Response:
+        """The response to a call of a tool."""
+        call = {"name": tool, "arguments": arguments}
+        return self.post({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
 
     def call(self, tool: str, **arguments: Any) -> Outcome:
         """What a tool answers."""
-        result = self.request("tools/call", name=tool, arguments=arguments)
-        (part,) = result["content"]
-        assert part["type"] == "text"
-        return Outcome(result.get("structuredContent") or {}, part["text"], result.get("isError", False))
+        return Outcome.of(self.send(tool, arguments))
 
     def confirmed(self, tool: str, **arguments: Any) -> Outcome:
         """What a tool answers once its change was shown and confirmed."""

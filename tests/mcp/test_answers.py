@@ -6,9 +6,11 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from normata.records.assurance import Risk
 from normata.records.kinds import Policy
-from tests.mcp.raw import RawClient
+from tests.mcp.raw import Outcome, RawClient
 from tests.served import Served
 from tests.world import ALPHA, BETA, record_id
 
@@ -142,8 +144,24 @@ def test_parts_of_one(service: Served) -> None:
     assert client.call("read", kind="risks/{id}/archive").code == (400, "validation")
 
 
-def test_an_internal_error_tells_nothing(service: Served) -> None:
-    answer = client_of(service).call("read", kind="risks", id="a\u0000b")
-    assert answer.code == (400, "validation")
+@pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", '"\\ud800"', "1" + "0" * 400, "9" * 5_000, "1e999"])
+def test_values_that_are_no_json_change_nothing(service: Served, version: str, value: str) -> None:
+    """In Python, JSON has them: they must not become null, which would clear the field."""
+    client = client_of(service)
+    prefix = "io.modelcontextprotocol"
+    meta = {f"{prefix}/protocolVersion": version, f"{prefix}/clientCapabilities": {}}
+    call = {"name": "change", "arguments": {"kind": "risks", "id": LIVE, "values": {"description": "@"}}, "_meta": meta}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    body = json.dumps(message).replace('"@"', value).encode()
+    response = client.post(body, MCP_Protocol_Version=version, Mcp_Method="tools/call", Mcp_Name="change")
+    if response.status_code != 200 or "error" in response.json():
+        assert response.status_code < 500
+    else:
+        assert Outcome.of(response).code == (400, "validation")
+
+
+def test_another_organization_in_the_query_does_not_count(service: Served) -> None:
     answer = client_of(service).call("read", kind="kinds", query={"organizationId": BETA})
     assert answer.content["organizationId"] == ALPHA
+    assert client_of(service).call("read", kind="risks", id="a\u0000b").code == (400, "validation")

@@ -13,7 +13,7 @@ from normata.core.http.roles import SCOPES
 from normata.mcp.server import TOOLS
 from normata.records.assurance import Risk
 from tests import stored
-from tests.mcp.raw import RawClient
+from tests.mcp.raw import Outcome, RawClient
 from tests.served import Headers, Served
 from tests.world import ALPHA, BETA, USERS, record_id
 
@@ -81,6 +81,7 @@ def callers(shared: Served) -> dict[str, Headers]:
     found = {f"{user} {scope}": shared.bearer(user, scope=scope) for user in USERS for scope in SCOPES}
     found["narrowed"] = shared.bearer("owner", organization=ALPHA)
     found["narrowed to another"] = shared.bearer("foreigner", organization=BETA)
+    found["scim"] = shared.bearer("owner", scope="scim", organization=ALPHA)
     found["expired"] = shared.bearer("owner", lifetime=timedelta(seconds=-1))
     revoked = shared.token("owner")
     shared.revoke(revoked)
@@ -105,16 +106,16 @@ def test_a_tool_gives_what_http_gives(same: Same, shared: Served, callers: dict[
         expected: tuple[int, str] = over_http.status_code, over_http.json().get("code", "")
         statuses.add(over_http.status_code)
         client = RawClient(shared.client, headers)
-        if over_http.status_code == 401:
-            call = {"name": same.tool, "arguments": same.arguments}
-            response = client.post({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
-            assert response.headers["www-authenticate"] == over_http.headers["www-authenticate"]
-            found = response.status_code, response.json()["code"]
-        else:
-            outcome = client.call(same.tool, **same.arguments)
+        response = client.send(same.tool, same.arguments)
+        if response.status_code == 200:
+            outcome = Outcome.of(response)
             found = outcome.code
             if over_http.status_code == 200 and same.method == "GET":
                 assert outcome.data == over_http.json()
+        else:  # the token is none for any tool
+            found = response.status_code, response.json()["code"]
+            if response.status_code == 401:
+                assert response.headers["www-authenticate"] == over_http.headers["www-authenticate"]
         if found != expected:
             wrong.append((caller, found, expected))
     assert wrong == []

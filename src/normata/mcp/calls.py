@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Scope
 from normata.core.http.context import RequestContext, context_of, put_context
 from normata.core.http.negotiation import combined
 from normata.core.http.problems import TooLarge, as_public, headers_of, problem
+from normata.core.http.reads import ClientGone
 from normata.core.log import logger
 from normata.core.schema.wire import encode
 from normata.errors import Unavailable
@@ -125,7 +126,7 @@ class Calls:
 def refused(error: Exception, context: RequestContext) -> Refused:
     """The refusal that an error is to a client. One that is a fault of the service is logged."""
     public = as_public(error)
-    if public is not error:
+    if public is not error and not isinstance(error, ClientGone):
         log = logger.warning if isinstance(error, Unavailable) else logger.error
         cause = None if isinstance(error, Unavailable) else error
         log(

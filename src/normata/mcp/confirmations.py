@@ -8,6 +8,7 @@ it gives for ``Idempotency-Key`` makes sure that it is used once.
 from __future__ import annotations
 
 import hmac
+import json
 import os
 import re
 import time
@@ -15,8 +16,6 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, NamedTuple
-
-import orjson
 
 from normata.events.keys import Signer
 
@@ -76,7 +75,7 @@ class Confirmations:
 
 def call_of(tool: str, arguments: dict[str, Any]) -> str:
     """A text that is the same for the same tool and arguments, and for no others."""
-    return orjson.dumps([tool, arguments], option=orjson.OPT_SORT_KEYS).decode()
+    return json.dumps([tool, arguments], sort_keys=True)
 
 
 def _hash(text: str) -> bytes:

@@ -121,5 +121,6 @@ _SERVER: Server[Any] = Server(
     instructions=INSTRUCTIONS,
     on_list_tools=_list_tools,
     on_call_tool=_call_tool,
+    get_tool_input_schema=lambda _: None,  # no argument is also a header, so the package need not look for those
 )
 _SERVER.middleware.clear()  # it would make spans that nobody has configured

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -18,6 +20,7 @@ from normata.mcp.calls import Calls
 from normata.mcp.confirmations import Confirmations
 
 MAKE_CALL = "normata.make_call"  # where the scope of a request has what makes a Call of a tool and its arguments
+_HALVES = re.compile("[\ud800-\udfff]")  # of surrogate pairs
 _MOST_NAMED = 50  # organizations in a message
 
 
@@ -81,10 +84,27 @@ class Tool:
 
     def parse(self, sent: Mapping[str, Any]) -> Arguments:
         """The arguments that were sent. Raises InvalidRequest with all faults."""
+        if not _is_json(sent):
+            message = "have a number or a text that JSON cannot have: NaN, or half of a character"
+            raise InvalidRequest.of([fault("", "invalid", message)])
         try:
             return self.arguments.model_validate_json(encode(sent))
         except ValidationError as error:
             raise InvalidRequest.of_validation("body", error) from None
+
+
+def _is_json(value: Any) -> bool:
+    """Whether a value can be sent as JSON (RFC 8259): parsers of JSON accept more."""
+    remaining = [value]
+    while remaining:
+        one = remaining.pop()
+        if isinstance(one, dict):
+            remaining += (*one.keys(), *one.values())
+        elif isinstance(one, list):
+            remaining += one
+        elif (isinstance(one, float) and not isfinite(one)) or (isinstance(one, str) and _HALVES.search(one)):
+            return False
+    return True
 
 
 def fault(name: str, code: str, message: str, allowed: list[str] | None = None) -> FieldFault:
