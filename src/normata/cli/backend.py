@@ -98,6 +98,9 @@ class Backend(Protocol):
     def download(self, call: Call, name: str, file: BinaryIO, /, **query: Any) -> None:
         """Write all rows of a list into a file, in the format ``name``."""
 
+    def upload(self, call: Call, content: bytes, media_type: str, /, *, dry_run: bool, **query: Any) -> Any:
+        """The answer of a change with a body of a media type, in wire form; of a dry run, what it would be."""
+
     def change(self, call: Call, row: str = "", /, *, body: Values | None = None, **query: Any) -> Any:
         """The answer of a change, in wire form."""
 

@@ -42,3 +42,8 @@ KINDS = (
 def of_kind(method: str, kind: str, step: str = "") -> Call:
     """An operation of a kind of records: ``{id}/`` is that of one record, and ``{id}/archive/`` a step of it."""
     return Call(method, f"/{kind}/{step}", "normata.records.operations")
+
+
+def importing(kind: str) -> Call:
+    """The operation that imports the register of a kind of records."""
+    return Call("POST", f"/{kind}/import/", "normata.records.imports.operations")

@@ -37,6 +37,14 @@ def on_database(url: str | None) -> Iterator[OnDatabase]:
         yield OnDatabase(database, url)
 
 
+class _NotStored(Exception):
+    """Ends the transaction of a dry run, with what the change would answer."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.answer = answer
+
+
 class OnDatabase:
     """A :class:`normata.cli.backend.Backend` on a database."""
 
@@ -145,6 +153,17 @@ class OnDatabase:
             request = self._reading(operation, "", query)
             self.database.read_now(lambda transaction: operation.files.write(transaction, request, name, file))
 
+    def upload(self, call: Call, content: bytes, media_type: str, /, *, dry_run: bool, **query: Any) -> Any:
+        """See the base."""
+        operation: ChangeOperation = _declared(call)
+        with _refusals("query"):
+            read = operation.query.read(_known(operation, pairs(query))) if operation.query is not None else None
+        with _refusals("body"):
+            request = replace(
+                self._request(""), query=read, body=operation.body_formats[media_type].read(content, read)
+            )
+            return self._made(operation, request, dry_run=dry_run)
+
     def change(self, call: Call, row: str = "", /, *, body: Values | None = None, **query: Any) -> Any:
         """See the base."""
         from normata.core.schema.wire import encode
@@ -156,17 +175,22 @@ class OnDatabase:
             sent = None if body is None or operation.body is None else operation.body.model_validate_json(encode(body))
             return self._made(operation, replace(self._request(row), query=read, body=sent))
 
-    def _made(self, operation: ChangeOperation, request: Request) -> Any:
-        """What a change answers, once it is made."""
+    def _made(self, operation: ChangeOperation, request: Request, *, dry_run: bool = False) -> Any:
+        """What a change answers, once it is made, or would answer."""
         from normata.core.changes.source import FaultyInput
         from normata.core.http.problems import InvalidRequest
 
         def work(unit: UnitOfWork) -> Any:
             plan = None if operation.prepare is None else operation.prepare(unit, request)
-            return operation.present(operation.work(unit, replace(request, plan=plan)))
+            answer = operation.present(operation.work(unit, replace(request, plan=plan)))
+            if dry_run:
+                raise _NotStored(answer)
+            return answer
 
         try:
             return change(self.database, work)
+        except _NotStored as tried:
+            return tried.answer
         except FaultyInput as error:
             raise InvalidRequest.of_input(error) from None
 

@@ -158,6 +158,13 @@ class Server:
         """See the base."""
         self.transport.download(_path(call, ""), pairs({**query, "format": name}), _MEDIA_TYPES[name], file)
 
+    def upload(self, call: Call, content: bytes, media_type: str, /, *, dry_run: bool, **query: Any) -> Any:
+        """See the base."""
+        sent = pairs({**query, "dryRun": dry_run or None})
+        headers = {"Content-Type": media_type}
+        found = self._json(self.transport.send(call.method, _path(call, ""), sent, body=content, headers=headers).body)
+        return found["answer"] if dry_run else found
+
     def change(self, call: Call, row: str = "", /, *, body: Values | None = None, **query: Any) -> Any:
         """See the base."""
         sent = None if body is None else json.dumps(body).encode()
