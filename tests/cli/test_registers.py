@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from normata.records.imports import operations as imports
 
 from normata.cli import calls
 from normata.core.db.database import Database
+from normata.records.imports import operations as imports
 from tests import mostly_sqlite, stored, world
 from tests.cli.commands import Done, Run, failed, mode
 from tests.client import TestClient
