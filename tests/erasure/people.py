@@ -17,6 +17,7 @@ from normata.core.schema.table import Table, sql_table, tables
 from normata.core.schema.text import fold
 from normata.erasure.columns import keys_of, own_tables, texts_of
 from normata.events.model import AuditEvent
+from normata.external_ids.model import ExternalId
 from normata.identity import sign_in_model as sign_in
 from normata.identity.model import AccessToken, Invitation, Operator, User
 from normata.identity.provisioning_model import ProvisionedPerson
@@ -198,7 +199,8 @@ def plant(database: Database) -> None:
         own = dict(own_tables())
         for table in tables():
             # Those of users are their own; events and what is transient have names already.
-            if table in (User, AuditEvent) or table.transient or not texts_of(table):
+            named = table in (User, AuditEvent) or (table.transient and table is not ExternalId)
+            if named or not texts_of(table):
                 continue
             rows = transaction.rows(_every(table))
             row = next((one._asdict() for one in rows if table not in own or getattr(one, own[table]) != ANN), None)

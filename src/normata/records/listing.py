@@ -32,7 +32,6 @@ from normata.core.schema.descriptions import known_values
 from normata.core.schema.fields import Identifier, ShortId, ShortText, Token, parse_timestamp
 from normata.core.schema.paging import (
     Found,
-    PageQuery,
     QueryFlag,
     Search,
     SortDirection,
@@ -48,6 +47,7 @@ from normata.core.schema.wire import as_wire, columns, wire_names
 from normata.core.schema.word_search import matching
 from normata.errors import NotFound
 from normata.records.base import NEVER, Restorable, filter_columns, has_order, is_listed
+from normata.records.external_filter import EXTERNAL_ID, ExternalQuery, is_found_by
 from normata.records.owners import has_linked_owners, is_owned_by
 
 OWNER = "owner_id"  # the filter by owners who have links
@@ -69,7 +69,7 @@ _OWNERS = (
 )
 
 
-class RecordQuery(PageQuery, FormatQuery):
+class RecordQuery(ExternalQuery, FormatQuery):
     """The query of the list of a kind, besides what follows from its columns."""
 
     filters: ClassVar[tuple[str, ...]] = ()  # the columns with a filter, which may be repeated
@@ -112,7 +112,8 @@ def record_query(kind: type[Restorable]) -> type[RecordQuery]:
     model = create_model(f"{kind.__name__}Query", __base__=RecordQuery, **fields)
     model.filters = tuple(column.name for column in filtered)
     model.names = names_of_records
-    model.repeated = tuple(map(to_camel, (*model.filters, *model.names, *([OWNER] if has_linked_owners(kind) else []))))
+    owners = [OWNER] if has_linked_owners(kind) else []
+    model.repeated = tuple(map(to_camel, (*model.filters, *model.names, EXTERNAL_ID, *owners)))
     return model
 
 
@@ -293,6 +294,7 @@ def _conditions(
         if values and name != without:
             # With `=`, an index has the rows of one value in the order of the list.
             conditions.append(table[name] == values[0] if len(set(values)) == 1 else table[name].in_(values))
+    conditions += is_found_by(kind, query)
     if _owners(query):
         conditions.append(is_owned_by(kind, [literal(member) for member in _owners(query)]))
     if query.sort_column == "updatedAt":  # it always holds, and opens SQLite's index of this order
@@ -317,7 +319,7 @@ def _since(query: Any) -> str | None:
 
 def _is_named(query: Any) -> bool:
     """Whether records are asked for by a name of theirs, of which there are few."""
-    return any(getattr(query, name) for name in query.names)
+    return query.external_id is not None or any(getattr(query, name) for name in query.names)
 
 
 def _owners(query: Any) -> list[str]:

@@ -25,7 +25,8 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
     ids = {row.id for row in rows}
     for columns, live_only in unique_keys(table):
         holders: dict[tuple[Any, ...], PendingRow] = {}
-        for row in rows:
+        # Who has a key already has it, whatever others want.
+        for row in rows if hands_over else sorted(rows, key=lambda row: not _keeps(row, columns)):
             if live_only and row.final[_ended(table)] is not None:
                 continue
             if row.final[_own(columns)] is None:
@@ -33,6 +34,8 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
             first = holders.setdefault(_key_of(row.final, columns), row)
             if first is not row:
                 row.add_fault(_shown(table, columns), f"is taken by {first.source.file}: {first.source.place}")
+                if not hands_over and _own(columns) == "slug" and _keeps(first, columns):
+                    row.slug_holder = first.id
         # A generated slug was just checked, also against archived rows.
         is_slug = _own(columns) == "slug"
         changed = [key for key, row in holders.items() if row.changed and not (is_slug and row.free_slug)]
@@ -44,6 +47,11 @@ def check_unique(unit: UnitOfWork, table: type[Table], rows: Sequence[PendingRow
                 if is_slug and is_seen:
                     holders[key].slug_holder = holder.id
                 holders[key].add_fault(_shown(table, columns), f"is taken{by}")
+
+
+def _keeps(row: PendingRow, columns: Key) -> bool:
+    """Whether a stored row has the key that it will have."""
+    return row.stored is not None and all(row.stored[name] == row.final[name] for name in columns)
 
 
 def is_rekeyed(row: PendingRow) -> bool:
