@@ -40,7 +40,7 @@ _NOTHING = "–"  # noqa: RUF001 - a dash, as in print
 _WRITTEN = frozenset({"inserted", "updated", "retired", "returned"})  # counts of the rows of a kind
 _ERASED_ROWS = "rows"
 # Of the counts. The controls have their names, and what follows has a link.
-_HIDDEN = frozenset({"controlIds", "signature", "contentSha256", "follows", "skipped"})
+_HIDDEN = frozenset({"controlIds", "signature", "contentSha256", "follows", "skipped", "source"})
 _FIRST = 5  # controls that are listed
 _FEW = 3  # fields shown without a click
 _SHORT = 60  # longer texts are shown as a difference
@@ -175,6 +175,8 @@ def _counts(event: Mapping[str, Any], named: Named) -> list[str]:
             phrases += _written(event["kind"], {name: count})
         elif name == "version":
             phrases.append(text("events.version", number=count))
+        elif name == "externalId":
+            phrases.append(text("events.external_id", source=event["counts"]["source"], id=count))
         elif name == "frequency":
             phrases.append(text(f"recurrence.{count}") if count else text("recurrence.none"))
         elif name not in _HIDDEN and count:

@@ -148,6 +148,7 @@ PAGES: tuple[Page, ...] = (
     ),
     Page("standard-questionnaire/", get=questionnaires.show_standard),
     Page("auditItems/{id}/verify/", post=steps.verify, role="editor"),
+    Page("records/{kind}/{id}/external-ids/", post=steps.remove_external_id, role="editor"),
     Page("records/{kind}/{id}/recurrence/", post=steps.set_recurrence, role="editor"),
     Page("finalize/{id}/", post=steps.finalize, role="editor"),
     Page("entitlement-reviews/{id}/", get=entitlement_reviews.show, post=entitlement_reviews.change),

@@ -1,4 +1,4 @@
-"""The buttons with which somebody verifies a finding, finalizes a record, or lets a review recur."""
+"""The buttons that verify a finding, finalize a record, let a review recur, or remove an external id."""
 
 from __future__ import annotations
 
@@ -50,3 +50,14 @@ async def set_recurrence(page_request: OrganizationRequest) -> Response:
     if outcome.refusal is not None:
         return await details.show_one(page_request, outcome.refusal)
     return page_request.back(form, page_request.path("records", kind.path, review_id), "recurrence_set")
+
+
+async def remove_external_id(page_request: OrganizationRequest) -> Response:
+    """Remove an external id from a record."""
+    kind, record_id = kind_of(page_request), page_request.param("id")
+    page_request.require("editor")
+    form = await page_request.fields()
+    outcome = await page_request.change("deleteExternalId", row_id=form.get("remove"))
+    if outcome.refusal is not None:
+        return await details.show_one(page_request, outcome.refusal)
+    return page_request.back(form, page_request.path("records", kind.path, record_id), "external_id_removed")

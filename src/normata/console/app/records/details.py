@@ -95,12 +95,13 @@ async def show_one(
         page_request.shows(page_request.path("records", kind.path, record_id))
     referring = referring_to(kind.path)
     undo_queries = UndoQueries(page_request)
-    record, history, archive, links, comments, *others = await page_request.ask(
+    record, history, archive, links, comments, external_ids, *others = await page_request.ask(
         ApiQuery(getting(kind), id=record_id),
         ApiQuery(remembering(kind), {"limit": _MAX_HISTORY}, record_id),
         ApiQuery("listArchive", {"kind": kind.path, "recordId": record_id, "limit": "5"}),
         links_query(kind.path, record_id),
         comments_query(kind.path, record_id),
+        ApiQuery("listExternalIds", {"kind": kind.path, "id": record_id}),
         *(
             ApiQuery(listing(one), {field.name: record_id, "archived": "include", "limit": _MAX_REFERRERS})
             for one, field in referring
@@ -134,6 +135,7 @@ async def show_one(
         names=names,
         links=links_of(kind.path, record_id, links),
         comments=comments_of(page_request, kind.path, record_id, comments, is_live=record["archivedAt"] is None),
+        external_ids=external_ids["items"],
         happenings=await happenings_of(
             page_request, kind.path, record_id, history["items"], {**names, **named_in(links)}
         ),
