@@ -73,7 +73,7 @@ def test_the_same_records_in_other_orders_and_archived_meanwhile(service: Served
         )
         for n in range(30)
     ]
-    archiving = [(f"/tasks/{ids[n % 2]}/archive/", {}) for n in range(20)]
+    archiving: list[Sent] = [(f"/tasks/{ids[n % 2]}/archive/", {}) for n in range(20)]
     answers = race(service, requests + archiving)
     assert outcomes(answers[:30]) == {"updated": 60}
     assert {answer.status_code for answer in answers[30:]} <= {200, 409}
