@@ -44,7 +44,7 @@ class Recorded:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """A record of all visits. Changes are tried, and not made."""
     record = Recorded()
-    requests, change, preview = OrganizationRequest._requests, OrganizationRequest.change, OrganizationRequest.preview
+    requests, change, preview = OrganizationRequest.requests_of, OrganizationRequest.change, OrganizationRequest.preview
 
     def route(page_request: OrganizationRequest) -> str:
         return str(page_request.context.route).removeprefix(_PREFIX)
@@ -67,7 +67,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
         record.changed[route(page_request)].add(operation_id)
         return await preview(page_request, operation_id, *arguments, **given)
 
-    monkeypatch.setattr(OrganizationRequest, "_requests", recording)
+    monkeypatch.setattr(OrganizationRequest, "requests_of", recording)
     monkeypatch.setattr(OrganizationRequest, "change", trying)
     monkeypatch.setattr(OrganizationRequest, "preview", foreseeing)
     return record

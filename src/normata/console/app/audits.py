@@ -11,6 +11,7 @@ from normata.audits.model import CONFORMING, NONCONFORMING, NOT_APPLICABLE, NOT_
 from normata.audits.report_operation import FORMATS
 from normata.audits.rows import FINDING_TYPES, to_member
 from normata.console.app.api_calls import ApiQuery, Fields, Outcome, Refusal
+from normata.console.app.downloads import download_report
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.people import PEOPLE, with_all
 from normata.console.texts import text
@@ -160,4 +161,4 @@ async def _plan(page_request: OrganizationRequest, audit_id: str, form: Fields) 
 
 async def report_file(page_request: OrganizationRequest) -> Response:
     """The report of an audit as a file to download."""
-    return await page_request.file("getAuditReport", page_request.param("id"))
+    return await download_report(page_request, "getAuditReport", page_request.param("id"))

@@ -11,6 +11,7 @@ from operator import itemgetter
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
+from normata.console.app.downloads import download_report
 from normata.console.app.event_lines import lines_of, value_text
 from normata.console.app.feed import happenings_of
 from normata.console.app.organization_request import OrganizationRequest
@@ -101,7 +102,7 @@ async def show(page_request: OrganizationRequest) -> Response:
 
 async def checkpoint_file(page_request: OrganizationRequest) -> Response:
     """The checkpoint as a file to download: a signed note."""
-    return await page_request.file(_SEAL, "")
+    return await download_report(page_request, _SEAL, "")
 
 
 def _after(day: str) -> str:

@@ -39,7 +39,6 @@ from normata.console.app.sections import ALWAYS, groups_for
 from normata.console.app.view_links import PARAMETER, sidebar_links
 from normata.console.filters import as_local
 from normata.console.page_request import Console
-from normata.console.pages import HEADERS
 from normata.console.return_path import safe_path
 from normata.console.texts import text
 from normata.core.changes.idempotency import KeyedRequest
@@ -50,12 +49,10 @@ from normata.core.db.types import now
 from normata.core.http.body_stream import Arriving
 from normata.core.http.caller import Caller
 from normata.core.http.change_endpoint import change, preview, received
-from normata.core.http.content import Content
-from normata.core.http.file_answer import FileAnswer, FileResponse
 from normata.core.http.long_dry_runs import UnreadBody
 from normata.core.http.operation import ChangeOperation, ReadOperation
 from normata.core.http.problems import FieldFault, InvalidRequest, PreconditionFailed
-from normata.core.http.reads import Reading
+from normata.core.http.reads import Reading, Reads
 from normata.core.http.request import Request
 from normata.core.schema.paging import OrganizationQuery, PastQuery
 from normata.core.schema.wire import encode
@@ -100,21 +97,21 @@ class OrganizationRequest(MemberRequest):
 
     async def ask(self, *api_queries: ApiQuery) -> list[Any]:
         """The answers of operations, all from one snapshot. Raises the errors of the operations."""
-        requests = self._requests(api_queries)
+        requests = self.requests_of(api_queries)
         is_first = self.unread is None
         if is_first:
-            requests += self._requests(_FRAME, is_noted=False)
+            requests += self.requests_of(_FRAME, is_noted=False)
 
         operations = [operation for operation, _ in requests]
         is_own = any(operation.authority == "self" for operation in operations)
         scope = TenantScope(readable=(self.membership.organization_id,), users=(self.person.user_id,) if is_own else ())
-        answers: list[Any] = await self.console.services.reads.run(Reading("answers", requests, scope), self._receive())
+        answers: list[Any] = await self.read(Reading("answers", requests, scope))
         if is_first:
             self.saved_views = answers.pop()["items"]
             self.unread = answers.pop()["unread"]
         return answers
 
-    def _requests(
+    def requests_of(
         self, api_queries: Sequence[ApiQuery], *, is_noted: bool = True
     ) -> list[tuple[ReadOperation, Request]]:
         """The operations of questions, each with its request. Raises InvalidRequest and InsufficientRole."""
@@ -133,6 +130,15 @@ class OrganizationRequest(MemberRequest):
 
     def _read_request(self, query: Any, row_id: str = "") -> Request:
         return self._request(row_id=row_id, query=query, organization_id=self.membership.organization_id)
+
+    @property
+    def reads(self) -> Reads:
+        """What runs the reads of operations."""
+        return self.console.services.reads
+
+    async def read(self, reading: Reading) -> Any:
+        """What a reading answers. Raises the errors of its operations."""
+        return await self.reads.run(reading, self._receive())
 
     def _receive(self) -> Receive | None:
         """What says that the person has gone; null if it may still bring a form, which is read later."""
@@ -231,7 +237,7 @@ class OrganizationRequest(MemberRequest):
 
     def _unless_changed(self, operation: ChangeOperation, filled_from: FilledFrom) -> ChangeOperation:
         """The operation with a check that the form is up to date. It runs in the transaction of the change."""
-        ((reading, api_query),) = self._requests([filled_from.api_query])
+        ((reading, api_query),) = self.requests_of([filled_from.api_query])
 
         def work(unit: UnitOfWork, request: Request) -> Any:
             if tag_of(filled_from.part(reading.answer_to(unit, api_query))) != filled_from.tag:
@@ -260,7 +266,7 @@ class OrganizationRequest(MemberRequest):
         Raises what :meth:`change` raises.
         """
         operation = self._operation(operation_id)
-        requests = self._requests(api_queries)
+        requests = self.requests_of(api_queries)
 
         def look(unit: UnitOfWork, answer: Any) -> tuple[Any, list[Any]]:
             return answer, [one.answer_to(unit, request) for one, request in requests]
@@ -347,33 +353,6 @@ class OrganizationRequest(MemberRequest):
         """What asks for another day on a page that can show one: the day, and what of the address stays."""
         day = as_local(now()).date().isoformat() if self.past is None else self.past.day
         return {"day": day, "keeps": self.remaining_on_other_days()} if self.has_past else None
-
-    async def file(self, operation_id: str, row_id: str, **query: Sequence[str]) -> Response:
-        """A report as a file to download, in the format that the address names. Raises the errors of the operation."""
-        operation = self.console.operations[operation_id]
-        assert isinstance(operation, ReadOperation)  # noqa: S101 - narrows the type
-        assert operation.formats is not None  # noqa: S101 - as above
-        read_query, _ = self._query_of(operation, {**query, "format": self.query.get("format", "")})
-        chosen = operation.formats.choose(read_query, b"")
-        ((_, request),) = self._requests([ApiQuery(operation_id, id=row_id)])
-        request = replace(request, query=read_query, format=chosen)
-        scope = TenantScope(readable=(self.membership.organization_id,))
-        content: Content = await self.console.services.reads.run(
-            Reading("content", [(operation, request)], scope), self._receive()
-        )
-        made = await content.representation({})
-        remaining = {"content-type", "content-disposition"}
-        headers = {name.decode(): value.decode("latin-1") for name, value in made.headers if name.decode() in remaining}
-        return Response(made.body, headers={**HEADERS, **headers})
-
-    async def sent_file(self, operation_id: str, row_id: str) -> Response:
-        """An uploaded file, as the operation sends it. Raises the errors of the operation."""
-        ((operation, request),) = self._requests([ApiQuery(operation_id, id=row_id)])
-        scope = TenantScope(readable=(self.membership.organization_id,))
-        found: FileAnswer = await self.console.services.database.read(
-            lambda transaction: operation.answer_to(transaction, request), scope
-        )
-        return FileResponse(found, self.context.headers)
 
     def go(self, path: str, done: str = "", notice: Query | None = None) -> Response:
         """Redirect to one of our paths, whose page then shows the text ``app.done.<done>``.

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Fields, Refusal, tag_of
+from normata.console.app.downloads import download_report
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records import details
 from normata.console.app.records.editing import sent_form
@@ -179,6 +180,6 @@ async def show_versions(page_request: OrganizationRequest) -> Response:
 
 async def document_file(page_request: OrganizationRequest) -> Response:
     """A version of a policy as a PDF to download."""
-    return await page_request.file(
-        "getPolicyDocument", page_request.param("id"), version=page_request.query.get("version", "")
+    return await download_report(
+        page_request, "getPolicyDocument", page_request.param("id"), version=page_request.query.get("version", "")
     )

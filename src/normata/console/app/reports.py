@@ -10,6 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery
+from normata.console.app.downloads import download_report
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.texts import text
 from normata.reports.statement import FORMATS, OTHERS
@@ -74,10 +75,12 @@ async def _page(page_request: OrganizationRequest, template: str, rows: Sequence
 
 async def gaps_file(page_request: OrganizationRequest) -> Response:
     """The gaps as a file to download."""
-    return await page_request.file("getFrameworkGaps", page_request.param("id"))
+    return await download_report(page_request, "getFrameworkGaps", page_request.param("id"))
 
 
 async def applicability_file(page_request: OrganizationRequest) -> Response:
     """The statement of applicability as a file to download."""
     others = page_request.values(OTHERS)
-    return await page_request.file("getStatementOfApplicability", page_request.param("id"), **{OTHERS: others})
+    return await download_report(
+        page_request, "getStatementOfApplicability", page_request.param("id"), **{OTHERS: others}
+    )

@@ -45,7 +45,7 @@ from normata.console.app.notes import note_of
 from normata.console.app.of_then import answer_of_then
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.past import PARAMETER, has_past
-from normata.console.app.records import archive, attached, change_many, details, editing, lists
+from normata.console.app.records import archive, attached, change_many, details, editing, lists, registers
 from normata.console.app.settings import accounts, invitations, members, organization, risk_levels, tokens, webhooks
 from normata.console.page_request import Console, Endpoint, Handler, PageRequest
 from normata.core.http.roles import Role
@@ -167,6 +167,8 @@ PAGES: tuple[Page, ...] = (
     Page("records/{kind}/", get=lists.show_list),
     # Any id is one of a record: "new", too.
     Page("new/{kind}/", get=editing.show_new, post=editing.make, role="editor", shows_again=True),
+    Page("export/{kind}/file/", get=registers.download),
+    Page("import/{kind}/", get=registers.show_import, post=registers.import_, role="editor"),
     Page("change/{kind}/", post=change_many.change_many, role="editor", shows_again=True),
     Page("files/{id}/file/", get=attached.download),
     Page("records/{kind}/{id}/owner/", post=owning.change, role="editor"),

@@ -7,6 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Fields, Refusal
+from normata.console.app.downloads import download_report
 from normata.console.app.event_lines import value_text
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.references import names_of
@@ -147,7 +148,7 @@ async def version_file(page_request: OrganizationRequest) -> Response:
     """A file of a version to download."""
     if not page_request.query.get("format"):
         raise InvalidRequest(text("problem.form"))
-    return await page_request.file("getSoaVersion", page_request.param("id"))
+    return await download_report(page_request, "getSoaVersion", page_request.param("id"))
 
 
 async def proof_file(page_request: OrganizationRequest) -> Response:

@@ -192,7 +192,7 @@ def _compare(kind: Kind, row: PlannedRow, values: Mapping[str, Any]) -> None:
     is_new = row.before is None
     for column in register_columns(kind):
         name = column.name
-        if name not in values or place_of(row.number, name) in faulty or name == _UPDATED:
+        if name not in values or name == _UPDATED or (faulty and place_of(row.number, name) in faulty):
             continue
         value, stored = values[name], None if row.before is None else row.before[name]
         if value is None and (is_new or not column.may_be_null):

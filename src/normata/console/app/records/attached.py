@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from normata.console.app.api_calls import ApiQuery, Fields, Outcome, Refusal, tag_of
+from normata.console.app.downloads import download_upload
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.records.details import show_one
 from normata.console.app.records.kinds import Kind, changing, getting, kind_of
@@ -28,7 +29,7 @@ _ATTEMPTS = 5  # to change the record, while others do so
 
 async def download(page_request: OrganizationRequest) -> Response:
     """A file, as an attachment: in whole, or a part of it."""
-    return await page_request.sent_file("downloadFile", page_request.param("id"))
+    return await download_upload(page_request, "downloadFile", page_request.param("id"))
 
 
 async def change_files(page_request: OrganizationRequest) -> Response:

@@ -155,8 +155,15 @@ async def show_list(page_request: OrganizationRequest) -> Response:
         offered=partial(offered_values, kind, record=opened),
         sort_link=lambda **changed: page_request.link(**{"group": None, **changed}),
         here_with=lambda **changed: page_request.here_with(**{"open": None, **changed}),
+        export=lambda name: _export(page_request, kind, {**listed, "format": [name]}),
         can_edit=page_request.may("editor"),
     )
+
+
+def _export(page_request: OrganizationRequest, kind: Kind, query: Query) -> str:
+    """The address of a file with all records of the list, in its order."""
+    remaining = {name: values for name, values in query.items() if name not in _NO_STATE}
+    return page_request.context.prefix + page_request.path("export", kind.path, "file", query=remaining)
 
 
 # --- Groups
