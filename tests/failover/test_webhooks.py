@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +21,11 @@ EVENTS = int(os.environ.get("NORMATA_TEST_EVENTS", "1000"))
 
 
 @pytest.fixture
-def listed(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let webhooks reach this machine."""
+def listed(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let webhooks reach this machine, and name the key that encrypts their secrets."""
     del cluster  # whose fixture clears the environment
     monkeypatch.setenv("NORMATA_WEBHOOK_NETWORKS", "127.0.0.0/8")
+    monkeypatch.setenv("NORMATA_EVENT_KEY", str(tmp_path / "event-key"))
 
 
 @pytest.mark.usefixtures("listed")

@@ -22,9 +22,7 @@ from normata.events.proofs import size_of
 from normata.records.kinds import Label
 from normata.settings import Settings
 from normata.webhooks import commands
-from normata.webhooks.model import WebhookDelivery
 from normata.webhooks.secrets import SecretBox
-from tests import stored
 from tests.databases import change, open_url
 from tests.failover.cluster import children
 from tests.webhooks.receiver import Receiver
@@ -46,9 +44,8 @@ def create(url: str, organization: str, receiver: Receiver) -> int:
     body = {"url": receiver.url, "kinds": [], "actions": [], "format": "THIN"}
     box, networks = SecretBox(Signer(Settings().event_key_file)), networks_of("127.0.0.0/8")
     with closing(open_url(url)) as database:
-        change(database, lambda unit: commands.create(unit, box, networks, organization, body))
-        [row] = stored.rows(database, WebhookDelivery, attempts=0, owner=organization, delivered_number=None)[-1:]
-    return int(row["next_number"])
+        made = change(database, lambda unit: commands.create(unit, box, networks, organization, body))
+    return int(made.row.next_number)
 
 
 @contextmanager
