@@ -34,7 +34,8 @@ Outcome = Literal["delivered", "failed", "disabled"]
 
 COMMAND = "webhooks"
 _PAUSE = 0.5  # seconds between two looks for due webhooks
-_SHARE = 20  # a look takes at most one part of so many of the time
+_SHARE = 20  # a look that takes long is followed by a pause that is so many times as long
+_LONGEST_PAUSE = 5.0  # seconds; a look may also wait for the database
 _AT_ONCE = 64  # webhooks that a process sends at the same time
 _FAILING_AT_ONCE = 32  # of these, those whose last attempt has failed
 _OF_ONE_OWNER = 4
@@ -87,7 +88,7 @@ class Sender:
                 except Exception:  # whatever went wrong, the next round may succeed
                     with suppress(OSError, ValueError):  # this task must go on without a log
                         logger.exception("webhooks_not_sent")
-            await asyncio.sleep(max(_PAUSE, _SHARE * (time.monotonic() - began)))
+            await asyncio.sleep(max(_PAUSE, min(_SHARE * (time.monotonic() - began), _LONGEST_PAUSE)))
 
     async def start_due(self) -> int:
         """Begin to send what is due and has a place, and return the number of webhooks. Raises Unavailable."""
