@@ -28,6 +28,7 @@ from tests.failover.cluster import children
 from tests.webhooks.receiver import Receiver
 
 AT_ONCE = 20  # events in one transaction
+YOUNG = 12.0  # seconds; more than that of `core.http.supervisor`
 SECONDS = 400.0  # at most, for all of them to arrive
 
 
@@ -71,7 +72,11 @@ def writing(url: str, organization: str, events: int) -> Iterator[threading.Thre
 
 
 def kill_one(server: subprocess.Popen[bytes]) -> None:
-    """Kill one of the workers of a server, if there is any just now."""
+    """Kill one of the workers of a server, if there is any just now.
+
+    A worker that dies young has failed to start, and the server would end.
+    """
+    time.sleep(YOUNG)
     workers = children(server.pid)
     if workers:
         with suppress(ProcessLookupError):
