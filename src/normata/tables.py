@@ -15,6 +15,7 @@ from normata.files import model as _files
 from normata.frameworks import baseline_model as _baselines
 from normata.frameworks import evidence_model as _evidence
 from normata.frameworks import model as _frameworks
+from normata.frameworks import source_model as _sources
 from normata.frameworks import wording_model as _wordings
 from normata.history import model as _history
 from normata.identity import model as _identity
@@ -65,6 +66,7 @@ _modules = (
         _short_ids,
         _sign_in,
         _soa_versions,
+        _sources,
     ),
     _upgrades,
     *(_vendor_links, _vendors, _views, _webhooks, _wordings),

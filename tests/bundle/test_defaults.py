@@ -28,6 +28,7 @@ from tests.comments import rows as comments
 from tests.databases import change, on_both, tamper
 from tests.files.rows import file_row
 from tests.links.rows import bare_row
+from tests.oscal.rows import OPTIONAL_OF_DOCUMENTS, bare_document
 from tests.policies.rows import LATER, minimal_rows
 from tests.recurrences import rows as recurrences
 from tests.risks.rows import OPTIONAL_OF_REVIEWS, bare_reviews
@@ -70,7 +71,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "controlCoverages": {"id": "new", "organizationId": ALPHA, "controlId": "sun.A.8"},
     "notifications": {"id": "new", "organizationId": ALPHA, "userId": "user-editor"},
     "soaVersions": version_row(ALPHA, "fw-sun", "member-owner") | {"id": "new"},
-    **(minimal_rows(ALPHA) | vendors.minimal_rows(ALPHA)),
+    **(minimal_rows(ALPHA) | vendors.minimal_rows(ALPHA) | bare_document("new", "fw-sun")),
     "files": {n: v for n, v in file_row(ALPHA).items() if n != "userId" and n[-2:] != "At"} | {"id": "new"},
     "savedViews": {"id": "new", "organizationId": ALPHA, "userId": "user-editor", "kind": "tasks", "name": "Mine"},
     "links": bare_row("new", ALPHA),
@@ -102,7 +103,7 @@ OPTIONAL_ELSEWHERE = {
     },
     "controls": {"parentId", "purpose", "description"},
     "soaVersions": {"approvedAt", "erasedAt", "pdfFile", "pdfSha256", "scope", "supersededAt"},
-    **(LATER | vendors.OPTIONAL | OPTIONAL_OF_ROWS),
+    **(LATER | vendors.OPTIONAL | OPTIONAL_OF_ROWS | OPTIONAL_OF_DOCUMENTS),
     "files": {"userId", "attachedAt", "detachedAt", "erasedAt"},
     "links": {"note", "removedAt"},
     "recurrences": recurrences.OPTIONAL,

@@ -33,6 +33,7 @@ from normata.records.base import Restorable
 from normata.settings import Settings
 from tests import stored, world
 from tests.databases import build, change, migrate, open_url
+from tests.oscal.rows import bare_document
 from tests.world import ALPHA, BETA
 
 pytestmark = pytest.mark.long
@@ -141,6 +142,7 @@ MORE: dict[str, list[dict[str, Any]]] = {
     ],
     "baselines": [{"id": "base-sun", "frameworkId": "fw-sun", "name": "Morning", "description": "Before noon."}],
     "baselineControls": [{"id": "selected", "baselineId": "base-sun", "controlId": "sun.A.2"}],
+    "sourceDocuments": [bare_document("profile-sun", "fw-sun")["sourceDocuments"] | {"baselineId": "base-sun"}],
     "mappingDocuments": [{"id": "doc-sun", "document": "urn:sun:map", "name": "Sun to moon", "version": "2"}],
     "controlMatches": [MATCH | {"mappingDocumentId": "doc-sun", "rationale": "semantic", "strength": "8"}],
     "setAsideMatches": [

@@ -238,6 +238,7 @@ def test_importing_everything_again_changes_nothing(imported: tuple[str, list[st
             "controls",
             "baselines",
             "baselineControls",
+            "sourceDocuments",
             "mappingDocuments",
             "controlMatches",
         )

@@ -67,6 +67,9 @@ def admin(postgres_url: str) -> Iterator[Session]:
                 f" '{organization}')",
                 "INSERT INTO baseline_control (id, baseline_id, control_id, organization_id) VALUES"
                 f" ('{organization}', '{organization}', 'sun.A.1', '{organization}')",
+                "INSERT INTO source_document (id, framework_id, baseline_id, media_type, sha256, size, content,"
+                f" created_at, updated_at, organization_id) VALUES ('{organization}', 'fw-sun', '{organization}', 'x',"
+                f" 'x', 1, 'x', now(), now(), '{organization}')",
                 "INSERT INTO control_wording (id, control_id, identifier, name, replaced_at, is_editorial,"
                 f" organization_id) VALUES ('{organization}', 'sun.A.1', 'x', 'x', now(), false, '{organization}')",
                 f"INSERT INTO upgrade_change VALUES ('{organization}', 'sun.A.1', 'FOLLOWS', NULL, 'FULL', now())",

@@ -38,7 +38,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     followed |= {"control_evidence", "outgoing_mail"}
     own = {"framework", "control", "control_match", "control_coverage", "framework_adoption", "set_aside_match"}
     # Of mappings that an operator uploads: centralized rows, while the transaction may change centralized catalogs.
-    own |= {"saved_view", "mapping_document", "baseline", "baseline_control"}
+    own |= {"saved_view", "mapping_document", "baseline", "baseline_control", "source_document"}
     records = {kind.sql().name for kind in Restorable.kinds}
     # Jobs are of no tenant: whoever runs them looks for those of all. They say whose they are, of which type, and when.
     noted = {"link", "comment", "file", "archive_entry", "short_id_counter", "idempotency_key", "job"}
@@ -55,6 +55,7 @@ def test_the_service_has_exactly_the_rights_that_it_needs(admin: Session) -> Non
     fixed |= {("framework", "organization_id"), ("control", "framework_id")}
     fixed |= {(name, "organization_id") for name in ("set_aside_match", "mapping_document", "saved_view")}
     fixed |= {("baseline", "framework_id"), *(("baseline_control", name) for name in ("baseline_id", "control_id"))}
+    fixed |= {("source_document", name) for name in ("framework_id", "baseline_id")}
     assert rights(admin, "UPDATE") == {
         *(("access_token", name) for name in ("last_used_at", "revoked_at")),
         *(("user_account", name) for name in ("name", "removed_at", "time_zone", "date_format", "theme")),

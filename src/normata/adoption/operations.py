@@ -236,6 +236,7 @@ each. An organization adopts a framework with one of them, or as a whole.""",
                     "isAdopted": False,
                 }
             ],
+            "original": None,
         },
     ),
 )

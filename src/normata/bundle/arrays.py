@@ -18,6 +18,7 @@ from normata.frameworks.model import (
     MappingDocument,
     SetAsideMatch,
 )
+from normata.frameworks.source_model import SourceDocument
 from normata.frameworks.wording_model import ControlWording
 from normata.identity.model import AccessToken, Membership, Organization, User
 from normata.links.model import Link
@@ -45,6 +46,7 @@ _TABLES: tuple[type[Table], ...] = (
     ControlWording,
     Baseline,
     BaselineControl,
+    SourceDocument,
     MappingDocument,
     ControlMatch,
     FrameworkAdoption,

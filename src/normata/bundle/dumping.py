@@ -18,6 +18,7 @@ from normata.core.schema.table import sql_table
 from normata.core.schema.wire import as_wire
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlMatch, Framework, MappingDocument, SetAsideMatch
+from normata.frameworks.source_model import SourceDocument
 from normata.frameworks.visibility import baseline_visible_to, match_visible_to
 from normata.frameworks.wording_model import ControlWording
 from normata.history.model import AdoptionHistory
@@ -92,6 +93,12 @@ def _baselines() -> ColumnElement[bool]:
     return baselines.c.framework_id.in_(_frameworks()) & baseline_visible_to(_ORGANIZATION, baselines)
 
 
+def _source_documents() -> ColumnElement[bool]:
+    columns = sql_table(SourceDocument).c
+    of_baselines = columns.baseline_id.in_(select(sql_table(Baseline).c.id).where(_baselines()))
+    return columns.framework_id.in_(_frameworks()) & (columns.baseline_id.is_(None) | of_baselines)
+
+
 def _mapping_documents() -> ColumnElement[bool]:
     columns = sql_table(MappingDocument).c
     of_matches = select(sql_table(ControlMatch).c.mapping_document_id).where(_matches())
@@ -111,6 +118,7 @@ _BELONG: Mapping[type[Table], Callable[[], ColumnElement[bool]]] = {
     ),
     ControlMatch: _matches,
     MappingDocument: _mapping_documents,
+    SourceDocument: _source_documents,
 }
 
 

@@ -30,6 +30,7 @@ from normata.coverage.recompute import COVERAGE_WRITES
 from normata.coverage.rewording import WORDING_WRITES
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlMatch, Framework, MappingDocument
+from normata.frameworks.source_model import SourceDocument
 from normata.identity.organization_lookup import one_of
 
 _MAX_REPORTED = 50  # faults, or skipped mappings
@@ -256,6 +257,8 @@ _WRITES = (
     every_column_of(Baseline),
     insert_of(BaselineControl),
     every_column_of(BaselineControl),
+    insert_of(SourceDocument),
+    every_column_of(SourceDocument),
     insert_of(MappingDocument),
     every_column_of(MappingDocument),
     insert_of(ControlMatch),

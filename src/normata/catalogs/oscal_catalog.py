@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 from normata.catalogs.documents import JSON, MAX_CHARACTERS, YAML, ImportFormat
 from normata.catalogs.oscal_parameters import Parameters
 from normata.catalogs.oscal_validation import validated
+from normata.catalogs.sources import source_rows, source_values
 from normata.core.changes.source import Fault, Row, pointer
 from normata.oscal.names import NAMESPACE, NO_VERSION
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def read_catalog(document: Document, faults: list[Fault]) -> list[Row]:
-    """The rows of an OSCAL catalog: its framework, and its groups and controls in preorder.
+    """The rows of an OSCAL catalog: its framework, its groups and controls in preorder, and itself.
 
     Faults are added to ``faults``. An invalid catalog has no rows.
     """
@@ -33,7 +34,10 @@ def read_catalog(document: Document, faults: list[Fault]) -> list[Row]:
         return []
     reader = _CatalogReader(document, model.catalog, faults)
     try:
-        return [_framework(document.file, model.catalog), *reader.rows()]
+        framework = _framework(document.file, model.catalog)
+        values = source_values(document.content, document.left_out)
+        source = source_rows(document.file, framework.place, values, framework.values["id"])
+        return [framework, *reader.rows(), *source]
     except _TooLong:
         reason = f"holds more than {MAX_CHARACTERS:,} characters once its parameters are written out"
         faults.append(Fault(document.file, "/catalog", reason))

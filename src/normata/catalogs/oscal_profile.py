@@ -9,6 +9,7 @@ from normata.catalogs.documents import JSON, YAML, ImportFormat
 from normata.catalogs.oscal_catalog import document_identifier
 from normata.catalogs.oscal_validation import validated
 from normata.catalogs.profiles import Choice, Profile, ProfileImport
+from normata.catalogs.sources import source_values
 from normata.core.changes.source import Fault, pointer
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def read_profile(document: Document, faults: list[Fault]) -> None:
             version=str(metadata.version),
             description=metadata.remarks,
             imports=tuple(_imports(profile)),
+            source=source_values(document.content, document.left_out),
         )
     )
     modify = profile.get("modify", {})

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Protocol
 
 from normata.catalogs.baselines import baseline_rows
+from normata.catalogs.sources import source_rows
 from normata.core.changes.source import Fault, FaultyInput, Row
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class ProfileImport:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A published selection of controls."""
+    """A published selection of controls. ``source`` has the columns of its document; empty if that is not kept."""
 
     file: str
     place: str
@@ -50,6 +51,7 @@ class Profile:
     version: str
     description: str | None
     imports: tuple[ProfileImport, ...]
+    source: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def baselines_of(
     option: str,
     missing: str = "Import it first, or together with this file",
 ) -> list[Row]:
-    """The rows of the profiles' baselines, of a catalog among ``rows`` or of a stored one.
+    """The rows of the profiles' baselines, of a catalog among ``rows`` or of a stored one, and of their documents.
 
     Raises FaultyInput if a catalog or controls of it are missing; with ``skip_unknown``, missing controls are counted
     in ``left_out`` instead. ``option`` is the sender's name of that option, and ``missing`` says what to do where a
@@ -173,6 +175,7 @@ class _Resolver:
         }
         origin = {"id": "uuid", "frameworkId": "imports", "identifier": "metadata", "name": "metadata"}
         yield from baseline_rows(profile.file, profile.place, values, selected.controls, origin)
+        yield from source_rows(profile.file, profile.place, profile.source, selected.framework_id, profile.id)
 
     def _resolve(self, profile: Profile) -> _Selected | None:
         if profile.id in self._open:

@@ -34,6 +34,7 @@ from normata.errors import ImportInProgress
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlMatch, Framework, FrameworkAdoption, MappingDocument
 from normata.frameworks.rules import RULES, count_controls, counted, retirements
+from normata.frameworks.source_model import SourceDocument
 from normata.frameworks.visibility import visible_to
 from normata.identity.model import Organization
 from normata.identity.organization_lookup import reached
@@ -42,7 +43,8 @@ from normata.own_frameworks.writing import follow, is_any_adopted
 MAX_ROWS = 20_000  # controls and mappings of an upload, which is checked and written in one transaction
 
 _TABLES: Mapping[str, type[Table]] = {
-    table.array: table for table in (Framework, Control, Baseline, BaselineControl, MappingDocument, ControlMatch)
+    table.array: table
+    for table in (Framework, Control, Baseline, BaselineControl, SourceDocument, MappingDocument, ControlMatch)
 }
 
 
@@ -212,8 +214,9 @@ def _write(
         unit.publish(Change("import", Framework, organization_id, row.id, row.after, row.before))
     for row in written[MappingDocument]:
         unit.publish(Change("import", MappingDocument, organization_id, row.id, row.after, row.before))
-    for row in written[Baseline]:
-        unit.publish(Change("import", Baseline, organization_id, row.id, row.after, row.before))
+    for table in (Baseline, SourceDocument):
+        for row in written[table]:
+            unit.publish(Change("import", table, organization_id, row.id, row.after, row.before))
     for table in (Control, BaselineControl, ControlMatch):
         if written[table]:
             unit.publish(Change("import", table, organization_id))

@@ -34,6 +34,7 @@ from normata.identity.model import Organization
 from normata.identity.openid import groups
 from normata.identity.openid.configuration import Configuration
 from normata.operations import SECURITY
+from normata.oscal.checking import original_faults
 from normata.policies.checking import text_faults
 from normata.settings import Settings
 from normata.soa_versions.checking import version_faults
@@ -76,14 +77,16 @@ def faults(
     """All faults, a sentence each, found in one transaction.
 
     These are faults that the database itself finds (damage, broken references, wrong policies and grants), wrong stored
-    coverage and counts, events and versions that are not as they were sealed, and jobs that fail repeatedly. Those of
-    files are found by :func:`look_at_everything` alone. ``signer`` has the key of the events. Raises KeyUnusable.
+    coverage and counts, events, versions and imported documents that are not as they were, and jobs that fail
+    repeatedly. Those of files are found by :func:`look_at_everything` alone. ``signer`` has the key of the events.
+    Raises KeyUnusable.
     """
     yield from database.faults(transaction, Table.metadata, security)
     yield from _coverage_faults(database, transaction, transaction.scalars(_ORGANIZATION_IDS))
     yield from _count_faults(database, transaction)
     yield from event_faults(transaction, signer)
     yield from version_faults(transaction)
+    yield from original_faults(transaction)
     yield from text_faults(transaction)
     yield from _job_faults(transaction)
 
@@ -249,7 +252,7 @@ def _unsealed_faults_of(_database: Database, transaction: Transaction) -> list[s
 
 
 def _version_faults_of(_database: Database, transaction: Transaction) -> list[str]:
-    return [*version_faults(transaction), *text_faults(transaction)]
+    return [*version_faults(transaction), *original_faults(transaction), *text_faults(transaction)]
 
 
 def _file_faults_of(_database: Database, transaction: Transaction, settings: Settings) -> list[str]:

@@ -9,12 +9,14 @@ from pydantic import Field
 from sqlalchemy import BindParameter, ColumnElement, FromClause, and_, bindparam, func, literal, or_, select, true
 
 from normata.core.db.transaction import Transaction, batches
+from normata.core.schema.fields import Timestamp
 from normata.core.schema.table import sql_table
 from normata.core.schema.wire import Wire
 from normata.errors import NotFound
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.counting import is_requirement
 from normata.frameworks.model import Control, Framework, FrameworkAdoption
+from normata.frameworks.source_model import SourceDocument
 from normata.frameworks.visibility import baseline_visible_to, visible_to
 
 
@@ -49,6 +51,15 @@ class BaselineCounts(BaselineReference):
     is_adopted: bool = Field(description="Whether the organization has adopted the framework with this baseline.")
 
 
+class OriginalReference(Wire):
+    """The document that a framework was imported from."""
+
+    media_type: str = Field(description="`application/json` or `application/yaml`.")
+    sha256: str = Field(description="The SHA-256 of its bytes, in hexadecimal digits.")
+    size: int = Field(description="The number of its bytes.")
+    updated_at: Timestamp = Field(description="When this form of it was first imported.")
+
+
 class FrameworkBaselines(Wire):
     """The baselines of a framework that the organization can see."""
 
@@ -60,6 +71,9 @@ class FrameworkBaselines(Wire):
     )
     baselines: list[BaselineCounts] = Field(
         description="The baselines, in the order of their publisher; those of one place by size."
+    )
+    original: OriginalReference | None = Field(
+        description="The document of OSCAL that the framework was last imported from; null if there is none."
     )
 
 
@@ -172,7 +186,14 @@ def framework_baselines(transaction: Transaction, organization_id: str, framewor
             | {"isAdopted": adopted is not None and adopted["id"] == row.id}
             for row in rows
         ],
+        "original": _original(transaction.row(_ORIGINAL, key)),
     }
+
+
+def _original(row: Any) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    return {"mediaType": row.media_type, "sha256": row.sha256, "size": row.size, "updatedAt": row.updated_at}
 
 
 _SHOWN = ("id", "identifier", "name", "slug", "version", "description", "requirements")
@@ -182,6 +203,14 @@ _ADOPTION, _FRAMEWORK = sql_table(FrameworkAdoption), sql_table(Framework)
 _ORGANIZATION: BindParameter[str] = bindparam("organization")
 _OF_FRAMEWORK: BindParameter[str] = bindparam("framework")
 _NAME: BindParameter[str] = bindparam("name")
+
+_SOURCE = sql_table(SourceDocument)
+_ORIGINAL = (
+    select(_SOURCE.c.media_type, _SOURCE.c.sha256, _SOURCE.c.size, _SOURCE.c.updated_at)
+    .where(_SOURCE.c.framework_id == _OF_FRAMEWORK, _SOURCE.c.baseline_id.is_(None))
+    .order_by(_SOURCE.c.updated_at.desc(), _SOURCE.c.id)
+    .limit(1)
+)
 
 _is_visible = baseline_visible_to(_ORGANIZATION, _BASELINE)
 

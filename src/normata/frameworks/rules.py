@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import bindparam, func, select, update
@@ -16,6 +17,7 @@ from normata.core.db.transaction import batches
 from normata.core.schema.table import sql_table
 from normata.frameworks.baseline_model import Baseline, BaselineControl
 from normata.frameworks.model import Control, ControlCoverage, ControlMatch, Framework, FrameworkAdoption
+from normata.frameworks.source_model import SourceDocument
 from normata.frameworks.wording_model import ControlWording
 
 
@@ -70,6 +72,21 @@ def _check_baseline_controls(_unit: UnitOfWork, rows: Sequence[PendingRow], refe
         row.final["organization_id"] = baseline.get("organization_id")
         if baseline.get("framework_id") != control.get("framework_id"):
             row.add_fault("control_id", "names a control of another framework than the baseline's")
+
+
+def _check_sources(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
+    """Set the organization of documents to that of their baseline or framework. Compare their texts with the hashes."""
+    for row in rows:
+        named = row.final["baseline_id"]
+        baseline = {} if named is None else references.get("baseline", named) or {}
+        framework = references.get("framework", row.final["framework_id"]) or {}
+        row.final["organization_id"] = baseline.get("organization_id") or framework.get("organization_id")
+        if baseline and baseline.get("framework_id") != row.final["framework_id"]:
+            row.add_fault("baseline_id", "names a baseline of another framework")
+        if row.long is not None:  # else nothing has changed
+            content = row.long["content"].encode()
+            if (len(content), sha256(content).hexdigest()) != (row.final["size"], row.final["sha256"]):
+                row.add_fault("content", "is not the document with this size and SHA-256")
 
 
 def _check_adoptions(_unit: UnitOfWork, rows: Sequence[PendingRow], references: References) -> None:
@@ -153,6 +170,7 @@ RULES: OwnRules = {
     ControlWording: _check_wordings,
     Baseline: _check_baselines,
     BaselineControl: _check_baseline_controls,
+    SourceDocument: _check_sources,
     FrameworkAdoption: _check_adoptions,
     ControlMatch: _check_matches,
     ControlCoverage: _check_statements,

@@ -79,11 +79,16 @@ _LEFT_OUT = (
 
 def read_framework(transaction: Transaction, organization_id: str, framework_id: str) -> FrameworkContent:
     """A framework with its controls, in two statements. Raises NotFound unless the organization can see it."""
-    key = {"organization": organization_id, "framework": framework_id}
-    framework = transaction.row(_FRAMEWORK, key)
+    framework = find_framework(transaction, organization_id, framework_id)
+    return FrameworkContent(framework, transaction.rows(_CONTROLS, {"framework": framework_id}))
+
+
+def find_framework(transaction: Transaction, organization_id: str, framework_id: str) -> Any:
+    """The row of a framework. Raises NotFound unless the organization can see it."""
+    framework = transaction.row(_FRAMEWORK, {"organization": organization_id, "framework": framework_id})
     if framework is None:
         raise NotFound
-    return FrameworkContent(framework, transaction.rows(_CONTROLS, key))
+    return framework
 
 
 class _Catalog:

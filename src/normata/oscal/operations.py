@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from normata.core.db.transaction import Transaction
 from normata.core.http.formats import JSON, Format, Formats, PastFormatQuery
 from normata.core.http.operation import Operation, ReadOperation
 from normata.core.http.request import Request
+from normata.core.schema.fields import ShortText
+from normata.core.schema.paging import QueryFlag
 from normata.core.schema.text import slugify
 from normata.core.schema.wire import encode
 from normata.frameworks.model import Framework
 from normata.oscal.catalog import FrameworkContent, read_framework
 from normata.oscal.component import Component, read_assessed
-from normata.oscal.names import Document, prop
+from normata.oscal.names import prop
+from normata.oscal.originals import Original, read_original
 from normata.oscal.poam import Poam, read_poam
 
 OscalModel = Literal["catalog", "component-definition", "poam"]
@@ -34,6 +38,24 @@ class OscalQuery(PastFormatQuery):
             " bytes. It wins over `Accept`, so that a link can name it."
         ),
     ] = None  # type: ignore[assignment] # it has other formats
+    original: Annotated[
+        QueryFlag,
+        Field(
+            description="The catalog of OSCAL that the framework was last imported from, byte for byte; with `baseline`"
+            " the profile of that baseline."
+        ),
+    ] = False
+    baseline: Annotated[
+        ShortText | None, Field(description="With `original`: the id, slug or identifier of a baseline.")
+    ] = None
+
+    @model_validator(mode="after")
+    def _is_of_an_original(self) -> Self:
+        if self.baseline is not None and not self.original:
+            raise ValueError("goes with original: the other documents are of the whole framework")
+        if self.original and (self.model != "catalog" or self.as_of is not None):
+            raise ValueError("is the document of the last import: it takes neither model nor asOf")
+        return self
 
 
 class OscalDocument(BaseModel):
@@ -48,9 +70,11 @@ class OscalDocument(BaseModel):
     )
 
 
-def _build(transaction: Transaction, request: Request) -> FrameworkContent | Component | Poam:
+def _build(transaction: Transaction, request: Request) -> FrameworkContent | Component | Poam | Original:
     query: OscalQuery = request.query
     organization_id, framework_id = request.organization_id, request.id
+    if query.original:
+        return read_original(transaction, organization_id, framework_id, query.baseline)
     if query.model == "catalog":
         return read_framework(transaction, organization_id, framework_id)
     assessed = read_assessed(transaction, organization_id, framework_id, query.as_of)
@@ -59,23 +83,36 @@ def _build(transaction: Transaction, request: Request) -> FrameworkContent | Com
     return read_poam(transaction, assessed)
 
 
-def _present(read: FrameworkContent | Component | Poam) -> Document:
+def _present(read: FrameworkContent | Component | Poam | Original) -> Mapping[str, Any]:
     return read.present()
 
 
 def _file_name(document: Mapping[str, Any]) -> str:
     [(model, content)] = document.items()
+    if isinstance(content, Original):
+        return slugify(content.name, model)
     return slugify(content["metadata"]["title"], model)
+
+
+def _render(document: Mapping[str, Any]) -> bytes:
+    original: Original | None = document.get("original")
+    return encode(document) if original is None else original.content
+
+
+def _own_type(document: Mapping[str, Any]) -> tuple[str, str] | None:
+    original: Original | None = document.get("original")
+    return None if original is None else original.own_type
 
 
 _FORMATS = Formats(
     present=_present,
     file_name=_file_name,
+    own_type=_own_type,
     by_name={
-        "json": JSON,
+        "json": replace(JSON, render=_render),
         "oscal": Format(
             media_type="application/oscal+json",
-            render=encode,
+            render=_render,
             is_text=False,
             schema={"type": "object"},
             ending="json",
@@ -110,6 +147,10 @@ framework and its controls.
 imported again. `component-definition` is how the organization implements a framework that it has adopted: a requirement
 for each of its own, assessed or not, with status, note, gap and who is responsible, by the id of the membership.
 `poam` has its gaps, its conflicts and the open findings about its controls, each with a risk that has the deadline.
+
+`original=true` is the document of OSCAL that the framework was last imported from, as it came: the same bytes, also
+where they are YAML. With `baseline` it is the profile of that baseline. If there is none, the answer is 404 and says
+so.
 
 What OSCAL cannot express is in properties of the namespace `urn:uuid:fb7d4424-a164-4aac-bc0f-c1830e6b5535`. Those
 called `left-out`, in the metadata, name what a document does not have.""",

@@ -39,7 +39,9 @@ _IDS = {
     "files/": "file-of-org-alpha",
 }
 # The format in which a file is asked for, where it is no report.
-_FORMATS = {"events/checkpoint/file/": "text", "audits/{id}/report/file/": "xlsx", "policies/{id}/file/": "pdf"}
+_FORMATS = {"events/checkpoint/file/": "text", "audits/{id}/report/file/": "xlsx", "policies/{id}/file/": "pdf"} | {
+    "frameworks/{id}/oscal/file/": "oscal"
+}
 _KIND = "tasks"  # wherever a page is about a kind of records
 
 

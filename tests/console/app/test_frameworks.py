@@ -15,6 +15,7 @@ from normata.console.pages import Pages
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Parsed, send
 from tests.console.browser import Browser, is_refused, text_of
+from tests.oscal.rows import bare_document
 from tests.world import ALPHA as ALPHA_ID
 
 MOON = f"{ALPHA}frameworks/fw-moon/"
@@ -172,6 +173,26 @@ def test_reports_are_files(report: str, readers: People) -> None:
     rows = list(csv.reader(io.StringIO(readers["viewer"].get(links[0]).text)))
     assert len(rows) > 6
     assert is_refused(readers["viewer"].get(f"{MOON}{report}/file/?format=odt"), status=400)
+
+
+def test_documents_of_oscal_are_files(people: People) -> None:
+    models = ["catalog", "component-definition", "poam"]
+    links = [link for link in Parsed(people["viewer"].get(MOON)).links if "/oscal/" in link]
+    assert links == [f"{MOON}oscal/file/?model={model}" for model in models]
+    service = people.instance
+    query = {"organizationId": ALPHA_ID}
+    for link, model in zip(links, models, strict=True):
+        theirs = service.client.get(
+            "/frameworks/fw-moon/oscal/", params=query | {"model": model}, headers=service.bearer("viewer")
+        )
+        assert people["viewer"].get(link).content == theirs.content
+    assert is_refused(people["viewer"].get(f"{MOON}oscal/file/?original=true"), status=404)
+    service.load(
+        {"sourceDocuments": [{**bare_document("new", "fw-moon")["sourceDocuments"], "mediaType": "application/yaml"}]}
+    )
+    [last] = [link for link in Parsed(people["viewer"].get(MOON)).links if "original" in link]
+    answer = people["viewer"].get(last)
+    assert (answer.text, answer.headers["content-type"]) == ("{ }", "application/yaml")
 
 
 def test_the_crosswalk_counts_both_ways(readers: People) -> None:

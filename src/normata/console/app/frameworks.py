@@ -48,7 +48,7 @@ async def show_one(page_request: OrganizationRequest) -> Response:
         summary, report, series, audits, framework, listed = await page_request.ask(*reports, *of_today)
     else:  # it may be left, and not published any more
         summary, report, series, audits = await page_request.ask(*reports)
-        framework, listed = await page_request.ask_if_there(*of_today) or (None, {"baselines": []})
+        framework, listed = await page_request.ask_if_there(*of_today) or (None, {"baselines": [], "original": None})
     counts, name = summary["counts"], summary["framework"]["name"]
     return page_request.page(
         "app/framework.html",

@@ -28,6 +28,7 @@ _PAGES = frozenset(
         ("frameworks", "{id}"),
         ("frameworks", "{id}", "gaps"),
         ("frameworks", "{id}", "gaps", "file"),
+        ("frameworks", "{id}", "oscal", "file"),
         ("frameworks", "{id}", "statement-of-applicability"),
         ("frameworks", "{id}", "statement-of-applicability", "file"),
         ("risk-matrix",),

@@ -89,6 +89,7 @@ PAGES: tuple[Page, ...] = (
     Page("frameworks/{id}/adoption/", get=frameworks.preview, post=frameworks.adopt_or_leave),
     Page("frameworks/{id}/gaps/", get=reports.show_gaps),
     Page("frameworks/{id}/gaps/file/", get=reports.gaps_file),
+    Page("frameworks/{id}/oscal/file/", get=reports.oscal_file),
     Page("frameworks/{id}/plan/", get=reports.show_plan),
     Page("frameworks/{id}/over-time/", get=over_time.show_framework),
     Page("coverage/changes/", get=over_time.show_changes),

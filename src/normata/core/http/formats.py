@@ -143,11 +143,13 @@ class Formats(FormatChoice):
     """The formats of a report.
 
     ``present`` turns the data of the report's ``build`` into the report in wire form; it needs no database.
-    ``file_name`` is the report's file name, without the extension.
+    ``file_name`` is the report's file name, without the extension. ``own_type`` is the media type and the ending of a
+    report that has its own, whatever the format; null for all others.
     """
 
     present: Callable[[Any], Mapping[str, Any]]
     file_name: Callable[[Mapping[str, Any]], str]
+    own_type: Callable[[Mapping[str, Any]], tuple[str, str] | None] = lambda _: None
 
     def content(self, read: Any, name: FormatName) -> Content:
         """The data of ``build``, in a format. Raises InvalidRequest if the report cannot have it."""
@@ -156,11 +158,13 @@ class Formats(FormatChoice):
         if reason is not None:
             fault = FieldFault(in_="query", name="format", code="too_large", message=reason, allowed=None)
             raise InvalidRequest.of([fault])
+        usual = f"{chosen.media_type}{chosen.parameters}", chosen.ending or name
+        media_type, ending = self.own_type(report) or usual
         return Content(
             chosen.render(report),
-            f"{chosen.media_type}{chosen.parameters}".encode(),
+            media_type.encode(),
             vary=b"accept, accept-encoding, authorization",
-            disposition=_disposition(f"{self.file_name(report)}.{chosen.ending or name}", is_shown=chosen is JSON),
+            disposition=_disposition(f"{self.file_name(report)}.{ending}", is_shown=media_type == JSON.media_type),
             is_packed=chosen.is_packed,
         )
 

@@ -15,7 +15,7 @@ from normata.core.db.types import now, text, timestamp
 from normata.coverage.upgrading import MATCHES_THAT_COUNT, compute_anew
 
 revision = "20261126_90"
-down_revision = "20261126_26"
+down_revision = "20261126_27"
 
 _KINDS = (
     *("acronym", "asset", "audit", "entitlement_review", "finding", "incident", "integration_check", "label", "policy"),
