@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tests.databases import on_both
-from tests.scim import okta
-from tests.scim.dialogue import replay
+from tests.scim import entra, okta
+from tests.scim.dialogue import Exchange, replay
 from tests.served import Headers, Served
 from tests.world import ALPHA
 
@@ -21,20 +22,43 @@ def member(service: Served, member_id: str) -> dict[str, Any]:
     return found
 
 
+class Dialogue:
+    """What a provider sends, one part after the other, and what the member is after each."""
+
+    def __init__(self, service: Served, headers: Headers, person: str) -> None:
+        self._service = service
+        self._headers = headers
+        self._person = person
+        self._noted: dict[str, Any] = {}
+
+    def after(self, exchanges: Sequence[Exchange]) -> dict[str, Any]:
+        """The member once these requests were answered."""
+        self._noted = replay(self._service, self._headers, exchanges, self._noted)
+        return member(self._service, self._noted[self._person])
+
+
 @on_both
 def test_okta(service: Served, provider: Headers) -> None:
-    noted = replay(service, provider, okta.PEOPLE)
-
-    def go_on(exchanges: Any) -> dict[str, Any]:
-        noted.update(replay(service, provider, exchanges, noted))
-        return member(service, noted["ines"])
-
-    found = member(service, noted["ines"])
+    dialogue = Dialogue(service, provider, "ines")
+    found = dialogue.after(okta.PEOPLE)
     assert (found["role"], found["email"], found["removedAt"]) == ("viewer", "ines@alpha.example", None)
     assert found["name"] == "Ines Okonkwo-Bell"
-    assert go_on(okta.DEACTIVATED)["removedAt"] is not None
-    assert go_on(okta.REACTIVATED_AND_REPLACED)["removedAt"] is None
-    assert go_on(okta.GROUPS)["role"] == "editor"
-    assert go_on(okta.LEFT_THE_GROUP)["role"] == "viewer"
-    assert go_on(okta.RENAMED_AND_FILLED)["role"] == "auditor"
-    assert go_on(okta.DELETED)["role"] == "viewer"
+    assert dialogue.after(okta.DEACTIVATED)["removedAt"] is not None
+    assert dialogue.after(okta.REACTIVATED_AND_REPLACED)["removedAt"] is None
+    assert dialogue.after(okta.GROUPS)["role"] == "editor"
+    assert dialogue.after(okta.LEFT_THE_GROUP)["role"] == "viewer"
+    assert dialogue.after(okta.RENAMED_AND_FILLED)["role"] == "auditor"
+    assert dialogue.after(okta.DELETED)["role"] == "viewer"
+
+
+@on_both
+def test_entra(service: Served, provider: Headers) -> None:
+    dialogue = Dialogue(service, provider, "tove")
+    found = dialogue.after(entra.PEOPLE)
+    assert (found["role"], found["email"], found["name"]) == ("viewer", "tove@alpha.example", "Tove Lind")
+    assert dialogue.after(entra.DISABLED)["removedAt"] is not None
+    assert dialogue.after(entra.ENABLED)["removedAt"] is None
+    assert dialogue.after(entra.GROUPS)["role"] == "editor"
+    assert dialogue.after(entra.LEFT_THE_GROUP)["role"] == "viewer"
+    assert dialogue.after(entra.IN_AGAIN)["role"] == "admin"
+    assert dialogue.after(entra.DELETED)["removedAt"] is not None

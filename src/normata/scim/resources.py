@@ -1,6 +1,7 @@
-"""The SCIM resources that are served, and what the service says of itself (RFC 7643)."""
+"""The SCIM resources that are served, and what the service says of itself (RFC 7643).
 
-from __future__ import annotations
+References name models that come later, which the models need to know at once: no annotation here waits.
+"""
 
 from typing import Annotated, Any, ClassVar
 
@@ -14,8 +15,6 @@ from scim2_models import (
     ComplexAttribute,
     ETag,
     Filter,
-    Group,
-    GroupMember,
     Mutability,
     Patch,
     Reference,
@@ -63,13 +62,42 @@ class PersonGroup(ComplexAttribute):
     value: Annotated[str | None, Mutability.read_only, CaseExact.true] = None
     """The id of the group."""
 
-    ref: Annotated[Reference[Group] | None, Mutability.read_only] = Field(
+    ref: Annotated[Reference["Group"] | None, Mutability.read_only] = Field(
         None, serialization_alias="$ref", validation_alias="$ref"
     )
     """The address of the group."""
 
     display: Annotated[str | None, Mutability.read_only] = None
     """The name of the group."""
+
+
+class GroupMember(ComplexAttribute):
+    """A person in a group."""
+
+    value: Annotated[str | None, Mutability.immutable, CaseExact.true] = None
+    """The id of the person."""
+
+    ref: Annotated[Reference["User"] | None, Mutability.immutable] = Field(
+        None, serialization_alias="$ref", validation_alias="$ref"
+    )
+    """The address of the person."""
+
+    type: Annotated[str | None, Mutability.immutable] = Field(None, examples=["User"])
+    """That it is a person: ``User``."""
+
+
+class Group(Resource[Any]):
+    """A group of people, which may give them a role."""
+
+    __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:Group")
+
+    display_name: Annotated[str | None, Required.true] = None
+    """What the provider calls the group."""
+
+    members: list[GroupMember] | None = None
+    """The people in the group."""
+
+    Members: ClassVar[type[ComplexAttribute]] = GroupMember
 
 
 class User(Resource[Any]):

@@ -19,7 +19,7 @@ from scim2_models import (
     SearchRequest,
 )
 from scim2_server.storage import ScimStorage, SearchPage
-from sqlalchemy import ColumnElement, Select, bindparam, exists, func, or_, select, true
+from sqlalchemy import ColumnElement, Select, bindparam, exists, func, or_, select
 
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.core.db.transaction import Transaction
@@ -54,6 +54,7 @@ class Storage(ScimStorage):
         self._transaction = transaction
         self._provider = provider
         self._moment = moment
+        self._parameters = {"organization": provider.organization_id, "moment": moment}
 
     def get(
         self,
@@ -75,25 +76,41 @@ class Storage(ScimStorage):
     def search(
         self, resource_types: list[ResourceType], search_request: SearchRequest[Any], *, position: Any = None
     ) -> SearchPage:
-        """A page of resources of one type. Raises InvalidFilterException."""
+        """A page of people and then groups, or of one of them. Raises InvalidFilterException."""
         del position
-        if len(resource_types) != 1:
-            raise InvalidFilterException(detail="Search in /Users or in /Groups")
-        are_people = resource_types[0].name == "User"
         wanted = search_request.filter
         if wanted is not None and len(wanted) > LONGEST_FILTER:
             raise InvalidFilterException(detail=f"A filter has at most {LONGEST_FILTER} characters")
-        attributes = _attributes_of_people() if are_people else _attributes_of_groups()
-        is_wanted = true() if wanted is None else condition(wanted.ast, attributes)
-        statement: Select[Any] = (_PEOPLE if are_people else groups.EVERY).where(is_wanted)
-        parameters = {"organization": self._provider.organization_id, "moment": self._moment}
-        total = self._transaction.scalar(select(func.count()).select_from(statement.subquery()), parameters)
-        count, start = search_request.count or 0, search_request.start_index_0 or 0
+        total, found = 0, list[Resource[Any]]()
+        start, count = search_request.start_index_0 or 0, search_request.count or 0
+        refusals = []
+        for resource_type in resource_types:
+            try:
+                statement = _statement(resource_type, wanted)
+            except InvalidFilterException as error:
+                refusals.append(error)  # no resource of a type has an attribute that it does not have
+                continue
+            number = self._transaction.scalar(*self._counting(statement))
+            found += self._part(resource_type, statement, start - total, count - len(found), search_request)
+            total += number or 0
+        if len(refusals) == len(resource_types):
+            raise refusals[0]
+        return SearchPage(total, found)
+
+    def _counting(self, statement: Select[Any]) -> tuple[Select[Any], dict[str, str]]:
+        return select(func.count()).select_from(statement.subquery()), self._parameters
+
+    def _part(
+        self, resource_type: ResourceType, statement: Select[Any], start: int, count: int, shown: SearchRequest[Any]
+    ) -> Sequence[Resource[Any]]:
+        """Some resources of one type, from the place ``start`` on, which is negative after those of another type."""
+        if count <= 0:
+            return []
+        are_people = resource_type.name == "User"
         key = sql_table(Membership).c.id if are_people else sql_table(ProvisionedGroup).c.id
-        rows = self._transaction.rows(statement.order_by(key).limit(count).offset(start), parameters) if count else []
-        if are_people:
-            return SearchPage(total, list(self._people(rows)))
-        return SearchPage(total, list(self._groups(rows, with_members=_has_members(search_request))))
+        ordered = statement.order_by(key).limit(count).offset(max(start, 0))
+        rows = self._transaction.rows(ordered, self._parameters)
+        return self._people(rows) if are_people else self._groups(rows, with_members=_has_members(shown))
 
     def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:
         """Create a person or a group. Raises what :mod:`people` and :mod:`groups` raise."""
@@ -171,7 +188,6 @@ class Storage(ScimStorage):
                         value=row.membership_id,
                         ref=Reference(f"Users/{row.membership_id}"),
                         type="User",
-                        display=row.name,
                     )
                 )
         return [
@@ -230,6 +246,15 @@ def _meta(name: str, created_at: str | None, changed_at: str | None, *more: obje
 
 
 # --- Statements
+
+
+def _statement(resource_type: ResourceType, wanted: Any) -> Select[Any]:
+    """The statement of those that a filter wants, of one type. Raises InvalidFilterException."""
+    are_people = resource_type.name == "User"
+    every: Select[Any] = _PEOPLE if are_people else groups.EVERY
+    if wanted is None:
+        return every
+    return every.where(condition(wanted.ast, _attributes_of_people() if are_people else _attributes_of_groups()))
 
 
 _MEMBER, _ACCOUNT = sql_table(Membership), sql_table(Account)

@@ -53,7 +53,7 @@ def group(transaction: Transaction, organization_id: str, group_id: str) -> Any:
 
 
 def members_of(transaction: Transaction, organization_id: str, group_ids: Sequence[str]) -> Sequence[Any]:
-    """The members of some groups, in a fixed order, each with the name of the person."""
+    """The members of some groups, in a fixed order."""
     return [
         row
         for some in parts(group_ids)
@@ -222,9 +222,7 @@ _AMONG: Any = bindparam("members", expanding=True)
 EVERY: Any = select(*_GROUP.c).where(_GROUP.c.organization_id == bindparam("organization"))
 _ONE = EVERY.where(_GROUP.c.id == bindparam("group"))
 _MEMBERS: Any = (
-    select(_GROUP_MEMBER.c.group_id, _GROUP_MEMBER.c.membership_id, _USER.c.name)
-    .join(_MEMBER, _MEMBER.c.id == _GROUP_MEMBER.c.membership_id)
-    .join(_USER, _USER.c.id == _MEMBER.c.user_id)
+    select(_GROUP_MEMBER.c.group_id, _GROUP_MEMBER.c.membership_id)
     .where(_IS_OURS, _GROUP_MEMBER.c.group_id.in_(bindparam("groups", expanding=True)))
     .order_by(_GROUP_MEMBER.c.group_id, _GROUP_MEMBER.c.membership_id)
 )
