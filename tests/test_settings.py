@@ -61,6 +61,7 @@ OTHER = {
     "oidc_name": "Example",
     "oidc_groups_claim": "roles",
     "oidc_roles": "staff=alpha:viewer",
+    "oidc_join": "groups",
     "log_level": "debug",
     "log_format": "text",
     "tracing": "True",

@@ -315,6 +315,11 @@ class Settings(BaseSettings):
         description="Single sign-on: the roles that groups give, as `group=organization:role,…`, with the slug or id"
         " of the organization. Empty: groups give no roles.",
     )
+    oidc_join: Literal["invitation", "groups"] = Field(
+        default="invitation",
+        description="Single sign-on: how people without an account become members: by an `invitation`, or also by"
+        " `groups` that give them a role.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least severe events that are logged."
     )

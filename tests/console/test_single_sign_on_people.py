@@ -274,6 +274,32 @@ def test_groups_do_not_invite(with_groups: Served, forger: Forger) -> None:
     refused_as(with_groups, forger, "not_invited")
 
 
+@on_both
+def test_whom_groups_give_a_role_joins_without_an_invitation(database_url: str, forger: Forger) -> None:
+    """Nobody else does, and no account of another is taken over by that."""
+    given = "staff=alpha:viewer, admins=alpha:admin, staff=gamma:viewer"
+    with instance_of(database_url, forger.issuer, oidc_roles=given, oidc_join="groups") as instance:
+        for subject, email, groups, cause in (
+            ("grace", NEW, (), "not_invited"),
+            ("grace", NEW, ("others",), "not_invited"),
+            ("operator", world.USERS["operator"], ("staff",), "operator_not_connected"),
+        ):
+            knows(forger, subject, email, *groups)
+            refused_as(instance, forger, cause)
+        knows(forger, "grace", NEW, "staff", "admins")
+        forger.person["email_verified"] = False
+        refused_as(instance, forger, "email_not_verified")
+        knows(forger, "grace", NEW, "staff", "admins")
+        assert "Grace" in arrives(instance, forger)
+        (made,) = stored.rows(instance.database, User, email=NEW)
+        assert roles(instance, made["id"]) == {world.ALPHA: "admin"}
+        knows(forger, "another", NEW, "staff")
+        refused_as(instance, forger, "other_identity")
+        instance.sql(f"UPDATE user_account SET removed_at = '{world.EARLIER}' WHERE id = '{made['id']}'")
+        knows(forger, "another", NEW, "staff")
+        refused_as(instance, forger, "other_identity")
+
+
 def test_groups_that_are_elsewhere_take_nothing(with_groups: Served, forger: Forger) -> None:
     arrive_with(with_groups, forger, "editor", "admins")
     del forger.person["groups"]

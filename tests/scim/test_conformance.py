@@ -6,6 +6,7 @@ from itertools import count
 from typing import Annotated, Any
 
 import httpx2
+import pytest
 from pydantic import Field
 from scim2_client.engines.httpx2 import SyncSCIMClient
 from scim2_models import Required, ScimProvider, Uniqueness
@@ -42,6 +43,7 @@ class User(ServedUser):
     active: Annotated[bool | None, Required.true] = None
 
 
+@pytest.mark.long
 @on_both
 def test_the_tester_finds_nothing(service: Served, provider: Headers) -> None:
     transport = service.client._transport  # of the application in this process

@@ -38,6 +38,7 @@ from normata.identity.provisioning.people import ALONE_LOOKUP, PEOPLE_WRITES, Pr
 from normata.settings import Settings
 
 PATH = "/scim/v2/"
+MOST_BYTES = 2**20  # of a body: a group with more than 10,000 members
 PROVISIONING_WRITES = (*PEOPLE_WRITES, *GROUP_WRITES)
 _COLLECTIONS = ("Users", "Groups", "Schemas", "ResourceTypes", "ServiceProviderConfig")
 _MEDIA_TYPE = "application/scim+json"
@@ -92,6 +93,7 @@ class ScimEndpoint:
         """Read a request. Raises NotFound, InsufficientRole, InvalidRequest, and as ``authenticate`` does."""
         context = context_of(scope)
         caller = await authenticate(self._services, scope, scope=SCIM, media_types=())
+        context.body_limit = MOST_BYTES
         organization_id = context.organization_id = caller.narrowed_to or ""
         if not role_suffices(caller.roles.get(organization_id, "viewer"), "admin"):
             raise InsufficientRole("The user of this token is no admin of its organization.")

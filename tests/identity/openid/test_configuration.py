@@ -22,6 +22,15 @@ def test_other_settings_without_an_issuer_are_told(setting: str) -> None:
         read_configuration(**NOTHING | {setting: "x"}, public_url=PUBLIC)
 
 
+@pytest.mark.parametrize("issuer", ["", "https://id.example"])
+def test_joining_by_groups_needs_a_provider_and_groups(issuer: str) -> None:
+    settings = NOTHING | {"issuer": issuer, "client_id": "normata" if issuer else ""}
+    with pytest.raises(BadSetting, match=r"^NORMATA_OIDC_JOIN is groups, but NORMATA_OIDC_"):
+        read_configuration(**settings, public_url=PUBLIC, join="groups")
+    assert configured("https://id.example", "staff=alpha:viewer", join="groups").joins_by_groups
+    assert not configured("https://id.example", "staff=alpha:viewer").joins_by_groups
+
+
 def test_a_provider_needs_a_client() -> None:
     with pytest.raises(BadSetting, match=r"CLIENT_ID is not$"):
         read_configuration(**NOTHING | {"issuer": "https://id.example"}, public_url=PUBLIC)

@@ -183,12 +183,14 @@ class SingleSignOn:
 
     async def _sign_in_once(self, page_request: PageRequest, person: Person, attempt: Mapping[str, Any]) -> Response:
         database = page_request.console.services.database
-        known = await identities.find(database, person)
-        granted: list[groups.GroupRoles] = []
+        configuration = self.provider.configuration
+        granted, unknown = list[groups.GroupRoles](), list[str]()
         if person.groups is not None:
-            granted, unknown = await groups.roles_of_groups(database, self.provider.configuration.grants, person.groups)
-            if unknown:
-                _warn(page_request, "sign_in_organization_unknown", organizations=unknown)
+            granted, unknown = await groups.roles_of_groups(database, configuration.grants, person.groups)
+        joins = configuration.joins_by_groups and any(one.role is not None for one in granted)
+        known = await identities.find(database, person, joins=joins)
+        if unknown:
+            _warn(page_request, "sign_in_organization_unknown", organizations=unknown)
         last_owner_of: list[str] = []
 
         def work(unit: UnitOfWork) -> None:

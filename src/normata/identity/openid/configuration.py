@@ -30,7 +30,10 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The provider, and Normata's account there. ``client_secret`` is empty for a public client (RFC 6749, 2.1)."""
+    """The provider, and Normata's account there. ``client_secret`` is empty for a public client (RFC 6749, 2.1).
+
+    If it ``joins_by_groups``, people without an account become members by a group that gives a role.
+    """
 
     issuer: str
     client_id: str
@@ -39,17 +42,30 @@ class Configuration:
     name: str
     groups_claim: str
     grants: tuple[Grant, ...]
+    joins_by_groups: bool = False
 
 
 def read_configuration(
-    *, issuer: str, client_id: str, client_secret: str, name: str, groups_claim: str, roles: str, public_url: str
+    *,
+    issuer: str,
+    client_id: str,
+    client_secret: str,
+    name: str,
+    groups_claim: str,
+    roles: str,
+    public_url: str,
+    join: str = "invitation",
 ) -> Configuration | None:
     """The configuration in the settings; null if they name no provider. Raises BadSetting."""
     if not issuer:
         for setting, value in (("CLIENT_ID", client_id), ("CLIENT_SECRET", client_secret), ("ROLES", roles)):
             if value:
                 raise BadSetting(f"NORMATA_OIDC_{setting} is set, but NORMATA_OIDC_ISSUER is not")
+        if join == "groups":
+            raise BadSetting("NORMATA_OIDC_JOIN is groups, but NORMATA_OIDC_ISSUER is not set")
         return None
+    if join == "groups" and not roles.strip():
+        raise BadSetting("NORMATA_OIDC_JOIN is groups, but NORMATA_OIDC_ROLES names no group")
     if not is_safe_address(issuer) or "?" in issuer:
         raise BadSetting("NORMATA_OIDC_ISSUER is an https:// address without a query (http:// on a loopback address)")
     if not client_id:
@@ -62,6 +78,7 @@ def read_configuration(
         name=name or urlsplit(issuer).hostname or issuer,
         groups_claim=groups_claim,
         grants=tuple(_grants(roles)),
+        joins_by_groups=join == "groups",
     )
 
 
@@ -78,6 +95,7 @@ def single_sign_on(settings: Settings) -> Configuration | None:
         groups_claim=settings.oidc_groups_claim,
         roles=settings.oidc_roles,
         public_url=settings.public_url,
+        join=settings.oidc_join,
     )
 
 

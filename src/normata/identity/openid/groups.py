@@ -28,7 +28,7 @@ from normata.identity.members import members
 from normata.identity.memberships import JOINING_WRITES, is_valid, join
 from normata.identity.model import Membership, Organization, User
 from normata.identity.openid.configuration import Grant
-from normata.identity.provisioning.people import is_provisioned
+from normata.identity.provisioning.people import is_ended_by_provider
 from normata.identity.provisioning.roles import USUAL_NAMES, roles_by_groups
 from normata.identity.provisioning.roles import largest as _largest
 
@@ -115,8 +115,8 @@ def apply_roles(unit: UnitOfWork, user_id: str, found_roles: Sequence[GroupRoles
         if member is not None and not is_valid(member.expires_at, unit.moment):
             continue  # only people bring somebody back whose membership has ended
         current = member.role if member is not None and member.removed_at is None else None
-        if member is not None and current is None and is_provisioned(unit, organization_id, member.id):
-            continue  # only the provider that has ended the membership over SCIM, and people, bring them back
+        if member is not None and current is None and is_ended_by_provider(unit, organization_id, member.id):
+            continue  # only people, and the provider over SCIM, bring back whom it has ended so
         role = next_role(group_roles if member is None else _with_provisioned(unit, group_roles, member.id), current)
         if member is None or current is None:
             if role is not None:

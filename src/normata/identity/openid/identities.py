@@ -27,6 +27,7 @@ from normata.core.db.types import UtcTimestamp, now, text
 from normata.core.schema.addresses import email_key
 from normata.core.schema.table import new_id, sql_table
 from normata.errors import NotFound
+from normata.identity import users
 from normata.identity.errors import SignInRefused
 from normata.identity.invitations.invitations import ACCEPTING_WRITES, INVITATIONS_OF_ADDRESS, accept
 from normata.identity.model import Operator, User
@@ -57,11 +58,15 @@ class Known(NamedTuple):
         return tuple(row.organization_id for row in self.invitations)
 
 
-async def find(database: Database, person: Person) -> Known:
-    """The user of a person, or the one that they may become. Raises SignInRefused, and Unavailable."""
+async def find(database: Database, person: Person, *, joins: bool = False) -> Known:
+    """The user of a person, or the one that they may become, without an invitation if the person ``joins`` by a group.
+
+    Raises SignInRefused, and Unavailable.
+    """
     invited = await _invitations(database, person)
     try:
-        return await _connected(database, person, invited) or await _to_connect(database, person, invited)
+        known = await _connected(database, person, invited)
+        return known or await _to_connect(database, person, invited, joins=joins)
     except SignInRefused:
         # Another tab of theirs may have signed them in between these reads.
         known = await _connected(database, person, await _invitations(database, person))
@@ -77,7 +82,7 @@ async def _connected(database: Database, person: Person, invited: Sequence[Any])
     return None
 
 
-async def _to_connect(database: Database, person: Person, invited: tuple[Any, ...]) -> Known:
+async def _to_connect(database: Database, person: Person, invited: tuple[Any, ...], *, joins: bool) -> Known:
     """The user that the person may be connected with, or becomes. Raises SignInRefused."""
     if person.email is None:
         raise SignInRefused("email_not_verified")
@@ -89,9 +94,9 @@ async def _to_connect(database: Database, person: Person, invited: tuple[Any, ..
         if row.removed_at is None and _is_in_use(row):
             raise SignInRefused("account_not_connected")
         return _known(row, None, invited)
-    if not invited:
+    if not invited and not joins:
         raise SignInRefused("not_invited")
-    return Known(new_id(), person.name or invited[0].email, None, invited, is_new=True)
+    return Known(new_id(), person.name or person.email, None, invited, is_new=True)
 
 
 def _is_in_use(user: Any) -> bool:
@@ -117,12 +122,14 @@ async def _invitations(database: Database, person: Person) -> tuple[Any, ...]:
 
 
 def sign_in(unit: UnitOfWork, known: Known, person: Person) -> None:
-    """Sign in as the user who was found: accept the invitations, and connect the person.
+    """Sign in as the user who was found: accept the invitations, or without any make a new user; connect the person.
 
     ``unit`` has the user and the organizations of ``known`` in its scope, and may write IDENTITY_WRITES. Raises
     SignInRefused where the user may not be connected any more, and InvitationClosed.
     """
     user_id = None if known.is_new else known.user_id
+    if known.is_new and not known.invitations:
+        users.create(unit, known.user_id, email=person.email, name=person.name or "")
     for invitation in known.invitations:
         user_id = accept(unit, invitation._replace(user_id=user_id), person.name or "")
     if known.identity_id is None:

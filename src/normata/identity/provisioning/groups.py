@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from normata.core.changes.unit_of_work import Change, UnitOfWork, delete_of, insert_of, update_of
 from normata.core.db.transaction import Transaction
@@ -22,7 +22,7 @@ from normata.identity.members import members
 from normata.identity.memberships import is_out
 from normata.identity.model import Membership, User
 from normata.identity.provisioning.people import Provider
-from normata.identity.provisioning.roles import DEFAULT_ROLE, largest, parts, role_of_group, roles_by_groups
+from normata.identity.provisioning.roles import DEFAULT_ROLE, Among, largest, role_of_group, roles_by_groups
 from normata.identity.provisioning_model import ProvisionedGroup, ProvisionedGroupMember
 
 GROUP_WRITES = (
@@ -54,20 +54,12 @@ def group(transaction: Transaction, organization_id: str, group_id: str) -> Any:
 
 def members_of(transaction: Transaction, organization_id: str, group_ids: Sequence[str]) -> Sequence[Any]:
     """The members of some groups, in a fixed order."""
-    return [
-        row
-        for some in parts(group_ids)
-        for row in transaction.rows(_MEMBERS, {"organization": organization_id, "groups": some})
-    ]
+    return _MEMBERS.rows(transaction, group_ids, organization=organization_id)
 
 
 def groups_of(transaction: Transaction, organization_id: str, member_ids: Sequence[str]) -> Sequence[Any]:
     """The groups of some people, in a fixed order, each with the id of the membership."""
-    return [
-        row
-        for some in parts(member_ids)
-        for row in transaction.rows(_OF_PEOPLE, {"organization": organization_id, "members": some})
-    ]
+    return _OF_PEOPLE.rows(transaction, member_ids, organization=organization_id)
 
 
 # --- Changing
@@ -131,8 +123,8 @@ def change(
         after = row | {"name": name, "external_id": external_id, "changed_at": unit.moment}
         unit.rows(_CHANGE, {"group": group_id, "new_name": name, "new_id": external_id, "moment": unit.moment})
         _add(unit, provider, group_id, new)
-        for some in parts(gone):
-            unit.rows(_REMOVE, {"group": group_id, "members": some})
+        if gone:
+            unit.execute_many(_REMOVE, [{"group": group_id, "member": one} for one in gone])
         counts = {name: len(ids) for name, ids in (("added", new), ("removed", gone)) if ids} or None
         unit.publish(Change("update", ProvisionedGroup, provider.organization_id, group_id, after, row, counts=counts))
 
@@ -162,21 +154,16 @@ def _begin(unit: UnitOfWork, provider: Provider) -> None:
     lock_members(unit, provider.organization_id)
 
 
-def _present(unit: UnitOfWork, provider: Provider, group_id: str, member_ids: Sequence[str]) -> set[str]:
-    parameters = {"organization": provider.organization_id, "group": group_id}
-    return {
-        member_id for some in parts(member_ids) for member_id in unit.scalars(_PRESENT, parameters | {"members": some})
-    }
+def _present(unit: UnitOfWork, provider: Provider, group_id: str, member_ids: Collection[str]) -> set[str]:
+    rows = _IN_GROUP.rows(unit, member_ids, organization=provider.organization_id, group=group_id)
+    return {row.membership_id for row in rows}
 
 
 def _add(unit: UnitOfWork, provider: Provider, group_id: str, member_ids: Sequence[str]) -> None:
     """Add people who are not in the group yet. Raises NoSuchPerson."""
     if not member_ids:
         return
-    found = 0
-    for some in parts(member_ids):
-        found += unit.scalars(_COUNT_PEOPLE, {"organization": provider.organization_id, "members": some})[0]
-    if found != len(member_ids):
+    if len(_PEOPLE.rows(unit, member_ids, organization=provider.organization_id)) != len(member_ids):
         raise NoSuchPerson
     rows = [
         {"organization_id": provider.organization_id, "group_id": group_id, "membership_id": one} for one in member_ids
@@ -191,7 +178,7 @@ def _with_roles(unit: UnitOfWork, provider: Provider, affected: Sequence[str], w
     work()
     after = roles_by_groups(unit, organization_id, roles, affected)
     changed = sorted({one for one in affected if before.get(one) != after.get(one)})
-    rows = [row for some in parts(changed) for row in unit.rows(_ROWS, {"members": some, "of": organization_id})]
+    rows = _ROWS.rows(unit, changed, organization=organization_id)
     changes = []
     for row in rows:
         new = _next_role(row.role, before.get(row.id, DEFAULT_ROLE), after.get(row.id, DEFAULT_ROLE))
@@ -217,33 +204,30 @@ _GROUP, _GROUP_MEMBER = sql_table(ProvisionedGroup), sql_table(ProvisionedGroupM
 _MEMBER, _USER = sql_table(Membership), sql_table(User)
 _IS_OURS = _GROUP_MEMBER.c.organization_id == bindparam("organization")
 _OF_GROUP = _GROUP_MEMBER.c.group_id == bindparam("group")
-_AMONG: Any = bindparam("members", expanding=True)
-
 EVERY: Any = select(*_GROUP.c).where(_GROUP.c.organization_id == bindparam("organization"))
 _ONE = EVERY.where(_GROUP.c.id == bindparam("group"))
-_MEMBERS: Any = (
+_MEMBERS = Among(
     select(_GROUP_MEMBER.c.group_id, _GROUP_MEMBER.c.membership_id)
-    .where(_IS_OURS, _GROUP_MEMBER.c.group_id.in_(bindparam("groups", expanding=True)))
-    .order_by(_GROUP_MEMBER.c.group_id, _GROUP_MEMBER.c.membership_id)
+    .where(_IS_OURS)
+    .order_by(_GROUP_MEMBER.c.group_id, _GROUP_MEMBER.c.membership_id),
+    _GROUP_MEMBER.c.group_id,
 )
-_OF_PEOPLE: Any = (
+_OF_PEOPLE = Among(
     select(_GROUP_MEMBER.c.membership_id, _GROUP.c.id, _GROUP.c.name)
     .join(_GROUP, _GROUP.c.id == _GROUP_MEMBER.c.group_id)
-    .where(_IS_OURS, _GROUP_MEMBER.c.membership_id.in_(_AMONG))
-    .order_by(_GROUP_MEMBER.c.membership_id, _GROUP.c.id)
+    .where(_IS_OURS)
+    .order_by(_GROUP_MEMBER.c.membership_id, _GROUP.c.id),
+    _GROUP_MEMBER.c.membership_id,
 )
 _MEMBER_IDS = select(_GROUP_MEMBER.c.membership_id).where(_IS_OURS, _OF_GROUP)
-_PRESENT = _MEMBER_IDS.where(_GROUP_MEMBER.c.membership_id.in_(_AMONG))
-_COUNT_PEOPLE = (
-    select(func.count(_MEMBER.c.id))
+_IN_GROUP = Among(_MEMBER_IDS, _GROUP_MEMBER.c.membership_id)
+_PEOPLE = Among(
+    select(_MEMBER.c.id)
     .join(_USER, _USER.c.id == _MEMBER.c.user_id)
-    .where(
-        _MEMBER.c.organization_id == bindparam("organization"),
-        _MEMBER.c.id.in_(_AMONG),
-        _USER.c.organization_id.is_(None),
-    )
+    .where(_MEMBER.c.organization_id == bindparam("organization"), _USER.c.organization_id.is_(None)),
+    _MEMBER.c.id,
 )
-_ROWS: Any = select(*_MEMBER.c).where(_MEMBER.c.organization_id == bindparam("of"), _MEMBER.c.id.in_(_AMONG))
+_ROWS = Among(select(*_MEMBER.c).where(_MEMBER.c.organization_id == bindparam("organization")), _MEMBER.c.id)
 _CREATE = insert(_GROUP).values({column.name: bindparam(column.name, type_=column.type) for column in _GROUP.c})
 _CHANGE = (
     update(_GROUP)
@@ -256,7 +240,7 @@ _CHANGE = (
 )
 _DELETE = delete(_GROUP).where(_GROUP.c.id == bindparam("group"))
 _ADD = insert(_GROUP_MEMBER).values({column.name: bindparam(column.name) for column in _GROUP_MEMBER.c})
-_REMOVE = delete(_GROUP_MEMBER).where(_OF_GROUP, _GROUP_MEMBER.c.membership_id.in_(_AMONG))
+_REMOVE = delete(_GROUP_MEMBER).where(_OF_GROUP, _GROUP_MEMBER.c.membership_id == bindparam("member"))
 _EMPTY = delete(_GROUP_MEMBER).where(_OF_GROUP)
 _CHANGE_ROLE = (
     update(_MEMBER)

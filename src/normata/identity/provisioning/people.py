@@ -33,6 +33,8 @@ from normata.identity.model import Membership, User
 from normata.identity.provisioning.roles import DEFAULT_ROLE, roles_by_groups
 from normata.identity.provisioning_model import ProvisionedGroupMember, ProvisionedPerson
 
+_ACTIVE = "active"  # in the details of a person, where the provider says that they are not
+
 PEOPLE_WRITES = (
     insert_of(ProvisionedPerson),
     update_of(ProvisionedPerson, "user_name", "user_name_folded", "external_id", "details", "changed_at"),
@@ -109,10 +111,10 @@ def person(transaction: Transaction, organization_id: str, membership_id: str, m
     return row
 
 
-def is_provisioned(transaction: Transaction, organization_id: str, membership_id: str) -> bool:
-    """Whether the provider maintains a member."""
+def is_ended_by_provider(transaction: Transaction, organization_id: str, membership_id: str) -> bool:
+    """Whether the provider says that a member is none any more."""
     row = transaction.row(_ONE, {"organization": organization_id, "member": membership_id})
-    return row is not None and row.provisioned_id is not None
+    return row is not None and row.provisioned_id is not None and row.provisioned_details.get(_ACTIVE) is False
 
 
 # --- Changing
@@ -223,7 +225,7 @@ def _record(
         "membership_id": membership_id,
         "user_name": profile.user_name,
         "external_id": profile.external_id,
-        "details": dict(profile.details),
+        "details": _details(profile, {}),
         "made_account": made_account,
         "created_at": unit.moment,
         "changed_at": unit.moment,
@@ -239,7 +241,7 @@ def _update(unit: UnitOfWork, provider: Provider, before: Any, profile: Profile)
     after = row | {
         "user_name": profile.user_name,
         "external_id": profile.external_id,
-        "details": dict(profile.details),
+        "details": _details(profile, before.provisioned_details),
     }
     if after == row:
         return
@@ -247,8 +249,18 @@ def _update(unit: UnitOfWork, provider: Provider, before: Any, profile: Profile)
     ProvisionedPerson.derive(after)
     unit.rows(_CHANGE, {f"new_{name}": after[name] for name in _CHANGED} | {"person": row["id"]})
     unit.publish(Change("update", ProvisionedPerson, before.organization_id, row["id"], after, row))
-    if row["made_account"] and profile.name != before.name and after["details"] != row["details"]:
+    if row["made_account"] and profile.name != before.name and dict(profile.details) != _names_of(row["details"]):
         _rename(unit, provider, before.user_id, profile.name)
+
+
+def _names_of(details: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in details.items() if name != _ACTIVE}
+
+
+def _details(profile: Profile, before: Mapping[str, Any]) -> dict[str, Any]:
+    """The names and addresses to record, and that the person is not active, where the provider says so."""
+    active = before.get(_ACTIVE) if profile.active is None else profile.active
+    return dict(profile.details) | ({_ACTIVE: False} if active is False else {})
 
 
 def _rename(unit: UnitOfWork, provider: Provider, user_id: str, name: str) -> None:

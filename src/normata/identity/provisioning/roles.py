@@ -6,17 +6,15 @@ holds the provider's token could put anybody into a group, so that a group gives
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Column, Select, bindparam, select
 
 from normata.core.db.transaction import Transaction
 from normata.core.http.roles import ROLES, Role
 from normata.core.schema.table import sql_table
 from normata.identity.provisioning_model import ProvisionedGroup, ProvisionedGroupMember
-
-T = TypeVar("T")
 
 DEFAULT_ROLE: Role = "viewer"  # of a person whose groups give none
 LARGEST: Role = "admin"
@@ -24,7 +22,25 @@ LARGEST: Role = "admin"
 # The names that give roles where nothing else is set for the organization.
 USUAL_NAMES: Mapping[str, Role] = {f"normata-{role}": role for role in ROLES if role != "owner"}
 
-_AT_ONCE = 1_000  # ids in a statement
+_FEW = 500  # ids in a statement; PostgreSQL compares more of them with each row
+
+
+class Among:
+    """The rows of a statement in which a column is among some ids."""
+
+    def __init__(self, every: Select[Any], column: Column[Any]) -> None:
+        self._every = every
+        self._few = every.where(column.in_(bindparam("among", expanding=True)))
+        self._name = column.name
+
+    def rows(self, transaction: Transaction, ids: Collection[str], **parameters: Any) -> Sequence[Any]:
+        """The rows with these ids. For many of them, all rows are read."""
+        wanted = set(ids)
+        if not wanted:
+            return []
+        if len(wanted) <= _FEW:
+            return transaction.rows(self._few, parameters | {"among": sorted(wanted)})
+        return [row for row in transaction.rows(self._every, parameters) if getattr(row, self._name) in wanted]
 
 
 def largest(roles: Collection[Role]) -> Role | None:
@@ -43,26 +59,17 @@ def roles_by_groups(
 ) -> dict[str, Role]:
     """The role that their groups give each of these members; those whose groups give none are not in it."""
     found: dict[str, Role] = {}
-    for some in parts(member_ids):
-        for row in transaction.rows(_GROUPS, {"organization": organization_id, "members": some}):
-            role = role_of_group(roles, row.name, row.external_id)
-            if role is not None:
-                found[row.membership_id] = largest([role, found.get(row.membership_id, role)]) or role
+    for row in _GROUPS.rows(transaction, member_ids, organization=organization_id):
+        role = role_of_group(roles, row.name, row.external_id)
+        if role is not None:
+            found[row.membership_id] = largest([role, found.get(row.membership_id, role)]) or role
     return found
 
 
-def parts(every: Sequence[T]) -> Iterator[Sequence[T]]:
-    """A sequence in parts for one statement each."""
-    for start in range(0, len(every), _AT_ONCE):
-        yield every[start : start + _AT_ONCE]
-
-
 _GROUP, _GROUP_MEMBER = sql_table(ProvisionedGroup), sql_table(ProvisionedGroupMember)
-_GROUPS: Any = (
+_GROUPS = Among(
     select(_GROUP_MEMBER.c.membership_id, _GROUP.c.name, _GROUP.c.external_id)
     .join(_GROUP, _GROUP.c.id == _GROUP_MEMBER.c.group_id)
-    .where(
-        _GROUP_MEMBER.c.organization_id == bindparam("organization"),
-        _GROUP_MEMBER.c.membership_id.in_(bindparam("members", expanding=True)),
-    )
+    .where(_GROUP_MEMBER.c.organization_id == bindparam("organization")),
+    _GROUP_MEMBER.c.membership_id,
 )
