@@ -89,7 +89,7 @@ def test_wrong_usage(normata: Run, folder: Path, arguments: tuple[str, ...]) -> 
         (("migrate", "--database", "normata.db"), "the database URL cannot be read; it looks like sqlite:///normata.db"),
         (("check", "--database", "mysql://root:hunter2@x/y"), "the database URL names mysql; "),
         (("serve", "--port", "0"), "the setting NORMATA_PORT is wrong: "),
-        (("token", "create", "--user", "x", "--scope", "all"), "--scope must be read, write or admin"),
+        (("token", "create", "--user", "x", "--scope", "all"), "--scope must be read, write, admin or scim"),
         (("token", "create", "--user", "x", "--expires-in", "soon"), "--expires-in must be a number with m, h, d or w"),
         (("token", "create", "--user", "x", "--expires-in", "0d"), "--expires-in must be a number"),
         (("token", "create", "--user", "x", "--expires-in", "-1d"), "--expires-in must be a number"),
