@@ -37,7 +37,7 @@ def test_no_event_is_lost(cluster: Cluster, normata: Normata, capsys: pytest.Cap
         cluster.primary.kill()
         cluster.standby.promote()
 
-    kill = partial(losing.kill_one, normata.process)
+    kill = partial(losing.kill_workers, normata.process)
     with receiving() as receiver:
         first = losing.create(owner, ORGANIZATION, receiver)
         with losing.writing(owner, ORGANIZATION, EVENTS):

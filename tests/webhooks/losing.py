@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import threading
@@ -25,7 +24,7 @@ from normata.webhooks import commands
 from normata.webhooks.secrets import SecretBox
 from tests.databases import change, open_url
 from tests.failover.cluster import children
-from tests.webhooks.receiver import Receiver
+from tests.webhooks.receiver import Got, Receiver
 
 AT_ONCE = 20  # events in one transaction
 YOUNG = 12.0  # seconds; more than that of `core.http.supervisor`
@@ -71,24 +70,33 @@ def writing(url: str, organization: str, events: int) -> Iterator[threading.Thre
     thread.join(SECONDS)
 
 
-def kill_one(server: subprocess.Popen[bytes]) -> None:
-    """Kill one of the workers of a server, if there is any just now.
-
-    A worker that dies young has failed to start, and the server would end.
-    """
-    time.sleep(YOUNG)
-    workers = children(server.pid)
-    if workers:
+def kill_workers(server: subprocess.Popen[bytes]) -> None:
+    """Kill all workers of a server."""
+    for worker in children(server.pid):
         with suppress(ProcessLookupError):
-            os.kill(random.choice(workers), signal.SIGKILL)  # noqa: S311 - no secret
+            os.kill(worker, signal.SIGKILL)
 
 
 def disturb(receiver: Receiver, events: int, disturbances: Sequence[Callable[[], None]]) -> None:
-    """Do all of this, one after the other, each after a further part of the events has arrived."""
-    for number, disturbance in enumerate(disturbances, 1):
-        wanted = number * events // (len(disturbances) + 1)
-        until(lambda wanted=wanted: len({one.id for one in receiver.got}) >= wanted)  # type: ignore[misc]
-        disturbance()
+    """Do all of this, one after the other, each while a message is there and not answered yet.
+
+    Between them is the time in which a worker must not die: one that dies young has failed to start, and the server
+    would end. Answers take so long that not all events have arrived before.
+    """
+    pause = 1.5 * YOUNG * len(disturbances) / events
+    next_one: list[Callable[[], None]] = []
+
+    def answer(_got: Got) -> tuple[int, dict[str, str]]:
+        time.sleep(pause)
+        if next_one:
+            next_one.pop()()
+        return 204, {}
+
+    receiver.answer = answer
+    for disturbance in disturbances:
+        time.sleep(YOUNG)
+        next_one.append(disturbance)
+        until(lambda: not next_one)
 
 
 def until(is_done: Callable[[], bool]) -> None:

@@ -30,7 +30,7 @@ def test_a_killed_worker_loses_nothing(database_url: str, event_key: Path, capsy
         try:
             wait_until_ready(f"http://127.0.0.1:{port}", server)
             with losing.writing(database_url, ALPHA, EVENTS):
-                losing.disturb(receiver, EVENTS, [partial(losing.kill_one, server)] * KILLS)
+                losing.disturb(receiver, EVENTS, [partial(losing.kill_workers, server)] * KILLS)
             sent = losing.check(database_url, ALPHA, first, EVENTS, receiver)
         finally:
             server.terminate()
