@@ -81,7 +81,7 @@ async def gaps_file(page_request: OrganizationRequest) -> Response:
 async def oscal_file(page_request: OrganizationRequest) -> Response:
     """A document of OSCAL to download: the ``model`` that the address names, or the original."""
     chosen = {name: page_request.query[name] for name in ("model", "original") if name in page_request.query}
-    return await page_request.file("getFrameworkOscal", page_request.param("id"), **chosen)
+    return await download_report(page_request, "getFrameworkOscal", page_request.param("id"), **chosen)
 
 
 async def applicability_file(page_request: OrganizationRequest) -> Response:
