@@ -11,6 +11,7 @@ import pytest
 from normata.bundle.dumping import dump
 from normata.core.changes.source import FaultyInput
 from normata.events.model import AuditEvent
+from normata.external_ids.checking import external_id_faults
 from normata.external_ids.model import ExternalId
 from normata.records.base import Restorable
 from tests import stored
@@ -77,6 +78,14 @@ def test_one_of_an_archived_record_stays(service: Served) -> None:
     archived = external_id_row(ALPHA, "archived") | {"recordId": f"vendors-archived-{ALPHA}"}
     service.load({"externalIds": [archived]})
     refused(service.client.delete("/external-ids/archived/", headers=service.bearer("editor")), 409, "archived")
+
+
+def test_a_check_finds_one_without_its_record(service: Served) -> None:
+    assert service.database.read_now(lambda transaction: list(external_id_faults(transaction))) == []
+    service.sql("UPDATE external_id SET record_id = 'gone' WHERE organization_id = 'org-beta'")
+    assert service.database.read_now(lambda transaction: list(external_id_faults(transaction))) == [
+        "the external id external-id-org-beta of organization org-beta is of a vendor that does not exist: gone"
+    ]
 
 
 def test_a_bundle_has_them_both_ways_unchanged(service: Served) -> None:

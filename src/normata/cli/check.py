@@ -25,6 +25,7 @@ from normata.events.model import AuditEvent
 from normata.events.seals import Known, Seals, end_of, owners, seals_of
 from normata.events.verified import Verified
 from normata.evidence.following import is_followed
+from normata.external_ids.checking import external_id_faults
 from normata.files.checking import file_faults
 from normata.files.opening import open_store
 from normata.frameworks.model import Control, Framework
@@ -88,6 +89,7 @@ def faults(
     yield from version_faults(transaction)
     yield from original_faults(transaction)
     yield from text_faults(transaction)
+    yield from external_id_faults(transaction)
     yield from _job_faults(transaction)
 
 
@@ -252,7 +254,12 @@ def _unsealed_faults_of(_database: Database, transaction: Transaction) -> list[s
 
 
 def _version_faults_of(_database: Database, transaction: Transaction) -> list[str]:
-    return [*version_faults(transaction), *original_faults(transaction), *text_faults(transaction)]
+    return [
+        *version_faults(transaction),
+        *original_faults(transaction),
+        *text_faults(transaction),
+        *external_id_faults(transaction),
+    ]
 
 
 def _file_faults_of(_database: Database, transaction: Transaction, settings: Settings) -> list[str]:

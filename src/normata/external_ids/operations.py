@@ -24,9 +24,9 @@ _EXAMPLE: dict[str, Any] = {
     "id": "01a1f87c-691d-7204-a6da-d46c39e191fb",
     "organizationId": "org-harbourlight",
     "kind": "vendors",
-    "recordId": "vendor-tidewater",
-    "source": "erp",
-    "externalId": "4711",
+    "recordId": "vendor-nimbusgrid",
+    "source": "Purchasing",
+    "externalId": "V-1004",
     "createdAt": "2026-11-20T09:14:03.120Z",
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, func, insert, literal, or_, select
 
 from normata.core.changes.unit_of_work import Actor, Change, insert_of
-from normata.core.db.transaction import Transaction
+from normata.core.db.transaction import Transaction, batches
 from normata.core.schema.table import new_id, sql_table
 from normata.identity.model import Membership, Organization, User
 from normata.notifications.about_comments import commented
@@ -69,10 +69,13 @@ class NotifyMembers:
                     "created_at": moment,
                 }
                 content = {"type": message.type, "category": message.category, "payload": message.payload}
-                transaction.rows(_NOTIFY, key | content)
-                written.append({"id": key["id"]})
+                written.append(key | content)
+        if len(written) == 1:
+            transaction.rows(_NOTIFY, written[0])
+        for batch in batches(written) if len(written) > 1 else ():
+            transaction.execute_many(_NOTIFY, batch)
         if written and self._mails:
-            transaction.execute_many(_MAIL, written)
+            transaction.execute_many(_MAIL, [{"id": one["id"]} for one in written])
 
 
 def _all(*rules: Rule) -> Rule:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from normata.events.model import AuditEvent
 from normata.external_ids.model import ExternalId
 from normata.notifications.model import Notification
 from normata.records.base import Restorable
 from normata.records.kinds import Task
 from tests import stored
+from tests.core.http.counting import counting
 from tests.records.batch.sending import Batches, create, update, upsert
 from tests.served import refused
 from tests.world import ALPHA, record_id
@@ -137,3 +140,17 @@ def test_what_follows_from_a_change_follows_here(batches: Batches) -> None:
     tasks = len(stored.rows(batches.service.database, Task))
     batches.done(*(update(one["id"], status="DONE") for one in made["items"]))
     assert len(stored.rows(batches.service.database, Task)) == tasks + 2
+
+
+def test_more_items_take_as_many_reads(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are looked up, checked and read again in sets."""
+    found: dict[str, set[int]] = {}
+    for count in (5, 100):
+        more = {"source": f"system {count}", "assigneeMemberId": "member-admin"}
+        items = [upsert(n, title=f"{count} tasks, {n}", **more) for n in range(count)]
+        for state, values in (("new", {}), ("unchanged", {}), ("changed", {"description": "Changed"})):
+            sent = [item | {"values": item["values"] | values} for item in items]
+            with counting(batches.service.app.services.database, monkeypatch) as asked:
+                batches.done(*sent)
+            found.setdefault(state, set()).add(sum(one.startswith("SELECT") for one in asked.statements))
+    assert {state: len(counts) for state, counts in found.items()} == {"new": 1, "unchanged": 1, "changed": 1}
