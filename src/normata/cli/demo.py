@@ -43,6 +43,7 @@ from normata.entitlements.items import (
 from normata.entitlements.reviews import ReviewFinish
 from normata.entitlements.reviews import finish as finish_entitlements
 from normata.events.sealing import seal_all_now
+from normata.external_ids.model import External
 from normata.files import files as uploads
 from normata.files.store import FileStore, place_of
 from normata.findings.verification import verify
@@ -63,6 +64,8 @@ from normata.records.archive.queries import KINDS
 from normata.records.archiving import archive
 from normata.records.assurance import VendorAssessment
 from normata.records.base import Restorable
+from normata.records.batch.commands import write_batch
+from normata.records.batch.items import Item
 from normata.records.finalizing import finalize
 from normata.records.restore import restore
 from normata.recurrences.commands import set_frequency
@@ -162,7 +165,7 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     base = [
         row
         for row in rows
-        if row.array not in {*records, "controlCoverages", "frameworkAdoptions", "links", "comments"}
+        if row.array not in {*records, "controlCoverages", "frameworkAdoptions", "links", "comments", "externalIds"}
     ]
     load(day_after(started, -1), *base)
     for row in rows:
@@ -172,6 +175,7 @@ def _live(transaction: Transaction, rows: Sequence[Row], progress: loading.Progr
     doings += [(batch.moment, batch.by, partial(_assess, assessments=batch.assessments)) for batch in batches]
     doings += [(step.moment, step.by, partial(_do, step=step, store=store)) for step in history.steps(records)]
     doings += [(one["createdAt"], history.OFFICER, partial(_link, one=one)) for one in arrays["links"]]
+    doings += [(one["createdAt"], history.OFFICER, partial(_name, one=one)) for one in arrays["externalIds"]]
     author = {one["id"]: one["userId"] for one in arrays["memberships"]}
     doings += [(one["createdAt"], author[one["authorId"]], partial(_comment, one=one)) for one in arrays["comments"]]
     doings += [(one["createdAt"], history.OFFICER, partial(_ask_vendors, one=one)) for one in questionnaires()]
@@ -329,6 +333,11 @@ def _review_entitlements(unit: UnitOfWork, one: ReviewStep) -> None:
 def _link(unit: UnitOfWork, one: Mapping[str, Any]) -> None:
     start, end = End(one["fromKind"], one["fromId"]), End(one["toKind"], one["toId"])
     make_links(unit, ORGANIZATION, [Wanted(start, end, one["relation"], one.get("note"), link_id=one["id"])])
+
+
+def _name(unit: UnitOfWork, one: Mapping[str, Any]) -> None:
+    external = External(one["source"], one["externalId"])
+    write_batch(unit, KINDS[one["kind"]], ORGANIZATION, [Item("update", {}, one["recordId"], external)])
 
 
 def _comment(unit: UnitOfWork, one: Mapping[str, Any]) -> None:
