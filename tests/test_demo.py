@@ -217,7 +217,8 @@ def test_its_histories_lead_to_what_its_bundles_say(
             assert {name: stored[row["id"]][name] for name in expected} == expected
             first, *others = sorted(events[row["id"]], key=lambda one: (one.at, one.id))
             assert (first.action, first.at, first.user_id in members) == ("create", expected["createdAt"], True)
-            assert {one.action for one in others} <= {*get_args(history.Action), "update", "remind", "plan"}
+            more = {"update", "remind", "plan", "add_external_id"}
+            assert {one.action for one in others} <= {*get_args(history.Action), *more}
             updated += any(one.action == "update" for one in others)
     assert updated >= 100
 
