@@ -23,6 +23,8 @@ from tests import mostly_sqlite
 from tests.certificates import self_signed
 from tests.cli.commands import SERVER, Run, failed
 from tests.client import TestClient
+from tests.databases import on_both
+from tests.server import serving
 
 database_url, shared_url = mostly_sqlite.database_url, mostly_sqlite.shared_url
 
@@ -283,6 +285,19 @@ def test_a_server_that_is_broken_or_means_harm(
     with listening(answer) as port:
         told = failed(normata(*LIST, "--server", f"http://127.0.0.1:{port}"))
     assert sentence in told
+
+
+@pytest.mark.long
+@on_both
+def test_a_real_server(
+    normata: Run, monkeypatch: pytest.MonkeyPatch, make_token: Callable[..., str], database_url: str
+) -> None:
+    monkeypatch.setenv("NORMATA_TOKEN", make_token("owner"))
+    with serving(database_url) as base:
+        for command in (("explain", "alpha", "own.A.2"), ("export-records", "alpha", "tasks", "-"), LIST):
+            done = normata(*command, "--server", base)
+            assert (done.code, done.err) == (0, "")
+            assert done.out == normata(*command, "--database", database_url).out != ""
 
 
 def test_a_port_that_nobody_listens_on(normata: Run) -> None:
