@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from httpx2 import Response
 
 from normata.events.model import AuditEvent
 from normata.records.base import Restorable
+from normata.records.imports import operations, planning
 from normata.records.kinds import Asset, Audit, Incident, Policy, Record, Task, Vendor
 from tests import stored
 from tests.records.registers.test_exports import XLSX, file_of, rows_of_csv
@@ -242,6 +244,21 @@ def test_changes_of_others_since_the_export_are_not_lost(service: Served) -> Non
     assert outcome(send(service, Vendor, table(*rows))) == (0, 1, 0, 0)
 
 
+def test_a_change_between_the_plan_and_the_import_is_not_lost(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.load({"vendors": [_hard(Vendor, 1, id="v-1", name="V")]})
+    editor, planned = service.bearer("editor"), planning.planned
+
+    def overtaken(*arguments: Any) -> Any:
+        plan = planned(*arguments)
+        changed = service.client.patch("/vendors/v-1/", json={"description": "theirs"}, headers=editor)
+        assert changed.status_code == 200
+        return plan
+
+    monkeypatch.setattr(operations, "planned", overtaken)
+    answer = send(service, Vendor, table(("id", "name"), ("v-1", "Mine")))
+    assert faults(answer) == [("rows/2", "precondition_failed")]
+
+
 # --- What is refused
 
 
@@ -328,6 +345,23 @@ def test_too_large_workbooks_are_not_unpacked(shared: Served) -> None:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b" " * (130 * 2**20))
     assert faults(send(shared, Vendor, packed.getvalue(), XLSX)) == [("", "malformed")]
+
+
+def test_a_formula_counts_by_its_value(shared: Served) -> None:
+    """One without a value would be an empty cell, which clears a field."""
+    plain = file_of(shared, Vendor, "xlsx", slug="vendors-live")
+
+    def with_name(cell: str) -> bytes:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(io.BytesIO(plain)) as before, zipfile.ZipFile(packed, "w") as after:
+            for part in before.namelist():
+                inline = r'(<c r="[A-Z]+2" s="\d+") t="inlineStr"><is><t>vendor live</t></is>'
+                after.writestr(part, re.sub(inline, rf"\1>{cell}", before.read(part).decode()))
+        return packed.getvalue()
+
+    previewed = send(shared, Vendor, with_name("<f>1+1</f><v>2</v>"), XLSX, dryRun="true").json()
+    assert [one["after"]["name"] for one in previewed["changes"]] == ["2"]
+    assert faults(send(shared, Vendor, with_name("<f>1+1</f>"), XLSX)) == [("", "malformed")]
 
 
 def test_who_may(shared: Served) -> None:

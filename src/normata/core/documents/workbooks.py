@@ -87,6 +87,7 @@ class _Part:
         self._row = 0
         self._cells = 0  # in the present row
         self._column = (0, "")  # of the last cell; columns are ordered by length, then by letters
+        self._is_open = False  # the last cell has a formula, of which no value has come
 
     def read(self, content: bytes) -> int:
         """The number of elements up to the end of this part. A part that is not XML, such as a picture, has none."""
@@ -96,7 +97,14 @@ class _Part:
         # If openpyxl needs this part, it stops at the same place and reports it.
         with suppress(expat.ExpatError, ValueError, LookupError):
             parser.Parse(content, True)
+        self._close_formula()
         return self._elements
+
+    def _close_formula(self) -> None:
+        """Raise Unreadable if the last cell has a formula without a value: it would be taken for an empty cell."""
+        if self._is_open:
+            reason = "has a formula without a value: open it in a spreadsheet program, and save it there"
+            raise Unreadable(f"{reason} (row {self._row})")
 
     def _document_type(self, *_: Any) -> None:
         raise Unreadable("is not an XLSX workbook: it has a document type")
@@ -106,7 +114,11 @@ class _Part:
         if self._elements > self._most:
             raise Unreadable(f"has more than {self._most:,} XML elements: cells and what is in them")
         name = tag.rpartition(":")[2]
-        if name == "row":
+        if name in ("row", "c", "sheetData"):
+            self._close_formula()
+        if name in ("f", "v"):
+            self._is_open = name == "f"
+        elif name == "row":
             self._start_row(attributes.get("r"))
         elif name == "c":
             self._start_cell(attributes.get("r", ""))
