@@ -51,7 +51,9 @@ def read_wrapped_csv(kind: Kind, content: bytes) -> RegisterTable:
         found = orjson.loads(content)
     except orjson.JSONDecodeError:
         return _unreadable(Unreadable("is not valid JSON"))
-    table = found.get("table") if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return _unreadable(Unreadable("must be a JSON object"))
+    table = found.get("table")
     if not isinstance(table, str):
         required = Fault(BODY, pointer("table"), "is required, and must be a string", "required")
         return RegisterTable((), (required,))
