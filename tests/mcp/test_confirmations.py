@@ -139,6 +139,17 @@ def test_the_same_change_can_be_made_twice_if_it_was_confirmed_twice(client: Raw
     assert client.call("read", kind="tasks", id=record_id(Task, "live")).code == (200, "")
 
 
+def test_what_changes_nothing_says_so(service: Served, client: RawClient) -> None:
+    name = client.call("read", kind="risks", id=LIVE).data["name"]
+    arguments = {"kind": "risks", "id": LIVE, "values": {"name": name}}
+    shown = client.call("change", **arguments)
+    assert shown.data["changes"] == []
+    assert shown.text.startswith("It would change nothing")
+    before = stored.everything(service.database)
+    assert client.call("change", **arguments, confirmation=shown.confirmation).content["status"] == "done"
+    assert stored.everything(service.database) == before
+
+
 # --- Without the application
 
 

@@ -46,6 +46,7 @@ _SHOWN = (
     "Nothing has changed yet. This is what would be done. Show it to the person you work for. If they agree, call the"
     " tool again with the same arguments and this confirmation; it holds for ten minutes, and once."
 )
+_NOTHING = "It would change nothing: everything is so already."
 
 
 class WriteArguments(Arguments):
@@ -105,7 +106,8 @@ async def write(call: Call, arguments: WriteArguments, organization_id: str, cha
             "expiresAt": format_timestamp(datetime.fromtimestamp(end, UTC)),
             "as": {"userId": call.caller.user_id, "name": call.caller.user_name},
         }
-        return Result(_SHOWN, content | {"data": shown, "cut": [cut.as_json() for cut in cuts]})
+        words = _SHOWN if planned["changes"] else _NOTHING
+        return Result(words, content | {"data": shown, "cut": [cut.as_json() for cut in cuts]})
     try:
         key = call.confirmations.require(arguments.confirmation, confirmed)
     except Refusal as error:
