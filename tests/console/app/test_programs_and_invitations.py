@@ -229,3 +229,18 @@ def test_service_accounts_that_are_refused(people: People) -> None:
 def test_where_there_is_no_service_account(people: People) -> None:
     assert people["admin"].post(ROBOT, step="end").status_code == 303
     assert "There are no service accounts." in text_of(people["admin"].get(ACCOUNTS))
+
+
+def test_an_identity_provider_is_connected_by_one_press(people: People) -> None:
+    """Its token is shown once, with the address for it; members whom it maintains are marked."""
+    admin = people["admin"]
+    form = next(form for form in Parsed(admin.get(ACCOUNTS)).forms if form.fields.get("step") == "connect")
+    answer = send(admin, form)
+    assert answer.status_code == 200
+    assert answer.headers["cache-control"] == "no-store"
+    token, address = _SECRET.findall(answer.text)
+    assert address.endswith("/scim/v2")
+    headers = {"Authorization": f"Bearer {token}"}
+    assert people.instance.client.get("/scim/v2/Users", headers=headers).status_code == 200
+    assert not _works(people.instance, token)
+    assert "By SCIM" in text_of(admin.get(f"{ALPHA}settings/members/"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
-from sqlalchemy import BindParameter, Select, bindparam, select, update
+from sqlalchemy import BindParameter, Select, bindparam, exists, select, update
 
 from normata.core.changes.unit_of_work import Change, UnitOfWork, update_of
 from normata.core.db.transaction import Transaction
@@ -25,6 +25,7 @@ from normata.identity.authority import lock_members, require_role
 from normata.identity.invitations import invitations
 from normata.identity.memberships import is_out, require_end
 from normata.identity.model import AccessToken, Membership, Organization, User
+from normata.identity.provisioning_model import ProvisionedPerson
 from normata.identity.sign_in_model import Session
 
 CHANGE_WRITES = (update_of(Membership, "role", "expires_at"), *invitations.REVOKING_WRITES)
@@ -47,6 +48,7 @@ class Member(Wire):
     email: str | None = Field(description="The email address; null for a service account.")
     role: Role = Field(description="What the member may do in the organization.")
     is_service_account: bool = Field(description="Whether it is a program rather than a person.")
+    is_provisioned: bool = Field(description="Whether the organization's identity provider maintains the member.")
     removed_at: Timestamp | None = Field(description="When the member was removed; null for those who are members.")
     expires_at: Timestamp | None = Field(
         description="When the membership ends, or has ended; null if it has no end. The member is removed then."
@@ -103,6 +105,7 @@ def as_wire(row: Any) -> dict[str, Any]:
         "email": row.email,
         "role": row.role,
         "isServiceAccount": row.account_of is not None,
+        "isProvisioned": row.is_provisioned,
         "removedAt": row.removed_at,
         "expiresAt": row.expires_at,
     }
@@ -228,13 +231,21 @@ def _publish(unit: UnitOfWork, action: str, member: Any, **changed: Any) -> None
 
 
 _MEMBER, _USER, _TOKEN, _SESSION = (sql_table(one) for one in (Membership, User, AccessToken, Session))
+_PERSON = sql_table(ProvisionedPerson)
 _ORGANIZATION = sql_table(Organization)
 _MOMENT = bindparam("moment", type_=_MEMBER.c.removed_at.type)
 _IS_USERS: BindParameter[str] = bindparam("user")
 
-_EVERY: Select[Any] = select(*_MEMBER.c, _USER.c.name, _USER.c.email, _USER.c.organization_id.label("account_of")).join(
-    _USER, _USER.c.id == _MEMBER.c.user_id
+_IS_PROVISIONED = exists().where(
+    _PERSON.c.organization_id == _MEMBER.c.organization_id, _PERSON.c.membership_id == _MEMBER.c.id
 )
+_EVERY: Select[Any] = select(
+    *_MEMBER.c,
+    _USER.c.name,
+    _USER.c.email,
+    _USER.c.organization_id.label("account_of"),
+    _IS_PROVISIONED.label("is_provisioned"),
+).join(_USER, _USER.c.id == _MEMBER.c.user_id)
 _ONE = _EVERY.where(_MEMBER.c.id == bindparam("member"))
 _OF_USER = _EVERY.where(_MEMBER.c.organization_id == bindparam("organization"), _MEMBER.c.user_id == _IS_USERS)
 _OF_ORGANIZATION = _EVERY.where(_MEMBER.c.organization_id == bindparam("organization")).order_by(

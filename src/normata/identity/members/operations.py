@@ -42,6 +42,7 @@ MEMBER_EXAMPLE: dict[str, Any] = {
     "email": "robin@harbourlight.example",
     "role": "editor",
     "isServiceAccount": False,
+    "isProvisioned": False,
     "removedAt": None,
     "expiresAt": None,
 }

@@ -17,9 +17,11 @@ from normata.core.http.problems import InvalidRequest
 from normata.core.http.roles import AUDITOR, SCIM, SCOPES, TokenScope
 from normata.identity.service_accounts.service_accounts import ServiceRole
 from normata.identity.tokens.tokens import later
+from normata.scim.endpoint import PATH as SCIM_PATH
 
 _UNTYPED: Mapping[str, str] = {"name": "", "role": "viewer"}
 _ROLES = get_args(ServiceRole)
+_A_YEAR = LIFETIMES["365"]
 
 
 async def show_list(page_request: OrganizationRequest) -> Response:
@@ -28,9 +30,11 @@ async def show_list(page_request: OrganizationRequest) -> Response:
 
 
 async def create(page_request: OrganizationRequest) -> Response:
-    """Create a service account."""
+    """Create a service account, or one for an identity provider with its token, as ``step`` says."""
     page_request.require("admin")
     form = await page_request.fields()
+    if form.get("step") == "connect":
+        return await _connect(page_request, form)
     typed = {"name": form.get("name"), "role": form.get("role")}
     outcome = await page_request.change("createServiceAccount", body=typed, key=form.get("key"))
     if outcome.refusal is not None:
@@ -67,6 +71,22 @@ async def change(page_request: OrganizationRequest) -> Response:
     if outcome.refusal is not None:
         return await _account_page(page_request, outcome.refusal)
     return page_request.go(page_request.path("settings", "service-accounts", account_id), done)
+
+
+async def _connect(page_request: OrganizationRequest, form: Fields) -> Response:
+    """Create the service account of an identity provider, and show its token once."""
+    body = {"name": text("app.accounts.connect.name"), "role": "admin"}
+    outcome = await page_request.change("createServiceAccount", body=body, key=form.get("key"))
+    if outcome.refusal is not None:
+        return await _list_page(page_request, outcome.refusal)
+    account_id = outcome.answer["id"]
+    token = {"name": text("app.accounts.connect.name"), "scope": SCIM, "expiresAt": later(now(), _A_YEAR)}
+    made = await page_request.change(
+        "createServiceAccountToken", row_id=account_id, body=token, key=f"{form.get('key')}-token"
+    )
+    if made.refusal is not None:
+        return await _account_page(page_request, made.refusal, account_id=account_id)
+    return await _account_page(page_request, made=made.answer, account_id=account_id)
 
 
 async def _make_token(page_request: OrganizationRequest, account_id: str, form: Fields) -> Response:
@@ -108,9 +128,12 @@ async def _list_page(
 
 
 async def _account_page(
-    page_request: OrganizationRequest, refusal: Refusal | None = None, made: Mapping[str, Any] | None = None
+    page_request: OrganizationRequest,
+    refusal: Refusal | None = None,
+    made: Mapping[str, Any] | None = None,
+    account_id: str = "",
 ) -> Response:
-    account_id = page_request.param("id")
+    account_id = account_id or page_request.param("id")
     wanted = {"userId": account_id, "activeOnly": "true", **page_request.place}
     account, tokens = await page_request.ask(
         ApiQuery("getServiceAccount", id=account_id), ApiQuery("listTokens", wanted)
@@ -124,6 +147,7 @@ async def _account_page(
         scopes=_scopes(account["role"]),
         lifetimes=tuple(LIFETIMES),
         made=made,
+        scim_address=page_request.console.site.url(SCIM_PATH.rstrip("/")),
         key=page_request.new_key(),
         refusal=refusal,
     )
