@@ -84,8 +84,8 @@ async def _connect(page_request: OrganizationRequest, form: Fields) -> Response:
     made = await page_request.change(
         "createServiceAccountToken", row_id=account_id, body=token, key=f"{form.get('key')}-token"
     )
-    if made.refusal is not None:
-        return await _account_page(page_request, made.refusal, account_id=account_id)
+    if made.refusal is not None:  # the form was sent again, and the account is gone or has its token
+        return page_request.go(page_request.path("settings", "service-accounts"), "")
     return await _account_page(page_request, made=made.answer, account_id=account_id)
 
 
