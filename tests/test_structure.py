@@ -20,6 +20,7 @@ ORDER = (
         "__init__",
         "core",
         "errors",
+        "loopback",
         "secret_files",
         "environment",
         "setting_values",

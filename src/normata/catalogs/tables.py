@@ -13,12 +13,11 @@ from uuid import UUID, uuid5
 
 from normata.catalogs.documents import ImportFormat, MediaType
 from normata.core.changes.source import Fault, Row, pointer
-from normata.core.documents.files import Unreadable
 from normata.core.documents.tables import TableColumns, csv_rows, has_column, table_rows
-from normata.core.documents.workbooks import first_sheet
+from normata.core.documents.workbooks import first_sheet, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 COLUMNS = ("identifier", "name", "parent", "purpose", "description", "mandatory", "decomposed")
 
@@ -58,7 +57,7 @@ def read_csv(file: str, name: str, text: str, faults: list[Fault]) -> Sheet:
 def read_workbook(file: str, name: str, content: bytes, faults: list[Fault]) -> Sheet:
     """The table in the first sheet of an XLSX workbook (ISO/IEC 29500). Raises Unreadable."""
     with first_sheet(content) as rows:
-        return Sheet(file, name, table_rows(file, _texts(rows), _TABLE, faults))
+        return Sheet(file, name, table_rows(file, texts_of(rows, _MAX_PLACES, _text), _TABLE, faults))
 
 
 def rows_of(sheet: Sheet, faults: list[Fault]) -> list[Row]:
@@ -113,15 +112,8 @@ def _control_id(framework_id: str, identifier: str) -> str:
     return str(uuid5(_TABLES, json.dumps([framework_id, identifier])))
 
 
-def _texts(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[str]]:
-    """The cells of a workbook as texts. Raises Unreadable if there are too many, including empty ones."""
-    places = 0
-    for row in rows:
-        places += len(row)
-        if places > _MAX_PLACES:
-            raise Unreadable(f"has more than {_MAX_PLACES:,} cells, counting the empty ones to the left of others")
-        is_blank = row.count(None) == len(row)  # a sheet may have a million blank rows, which must be cheap
-        yield () if is_blank else ["" if cell is None else str(cell) for cell in row]
+def _text(cell: object) -> str:
+    return "" if cell is None else str(cell)
 
 
 CSV = ImportFormat(

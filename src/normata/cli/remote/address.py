@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from normata.errors import BadSetting
+from normata.loopback import is_loopback
 from normata.secret_files import read_secret
 
 TOKEN = "NORMATA_TOKEN"  # noqa: S105 - the name of the variable
@@ -41,16 +41,6 @@ def base_of(address: str, *, is_option: bool) -> str:
             " in a network that you trust"
         )
     return address.rstrip("/")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, which no network is on the way to."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def token() -> str:

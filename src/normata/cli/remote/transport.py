@@ -13,8 +13,8 @@ from urllib.parse import urlencode, urlsplit
 import httpx2
 
 from normata.cli.backend import Refused, RefusedField
-from normata.cli.remote.address import is_loopback
 from normata.errors import DomainError
+from normata.loopback import is_loopback
 
 _CONNECT = 10.0  # seconds
 _SILENCE = 120.0  # seconds without a byte; the service gives up long reads itself after a shorter time

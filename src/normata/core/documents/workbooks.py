@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -56,6 +56,20 @@ def first_sheet(content: bytes, limits: WorkbookLimits = _USUAL) -> Iterator[Ite
         raise
     except Exception as error:  # openpyxl raises many types of errors, from KeyError to those of XML
         raise Unreadable("is not an XLSX workbook that can be read") from error
+
+
+def texts_of(rows: Iterable[Sequence[Any]], most_places: int, text: Callable[[Any], str]) -> Iterator[Sequence[str]]:
+    """The cells of rows as texts, an empty sequence for a blank row; a cell far to the right makes a wide row.
+
+    Raises Unreadable if there are more than ``most_places`` cells, including the empty ones to the left of others.
+    """
+    places = 0
+    for row in rows:
+        places += len(row)
+        if places > most_places:
+            raise Unreadable(f"has more than {most_places:,} cells, counting the empty ones to the left of others")
+        is_blank = row.count(None) == len(row)  # a sheet may have a million blank rows, which must be cheap
+        yield () if is_blank else [text(cell) for cell in row]
 
 
 def _require_harmless(content: bytes, limits: WorkbookLimits) -> None:

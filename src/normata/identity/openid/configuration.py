@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from normata.core.http.roles import ROLES, Role
 from normata.errors import BadSetting
+from normata.loopback import is_loopback
 from normata.settings import Settings
 
 CALLBACK = "/sign-in/oidc/callback/"
@@ -108,16 +108,7 @@ def is_safe_address(url: str) -> bool:
         return False
     if not host or "@" in parts.netloc or parts.fragment or re.search(r"[\s\x00-\x20\x7f\\]", url):
         return False
-    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
 
 
 def _grants(roles: str) -> Iterator[Grant]:

@@ -6,7 +6,7 @@ Every cell becomes a text, as an export writes it in CSV.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from normata.core.changes.source import Fault, pointer
 from normata.core.changes.writing import BODY
 from normata.core.documents.files import Unreadable
 from normata.core.documents.tables import NumberedRow, TableColumns, csv_rows, table_rows, table_text
-from normata.core.documents.workbooks import WorkbookLimits, first_sheet
+from normata.core.documents.workbooks import WorkbookLimits, first_sheet, texts_of
 from normata.records.registers.columns import Kind, column_names
 
 MAX_ROWS = 10_000
@@ -65,7 +65,7 @@ def read_workbook(kind: Kind, content: bytes) -> RegisterTable:
     faults: list[Fault] = []
     try:
         with first_sheet(content, _LIMITS) as rows:
-            found = table_rows(BODY, _texts(rows), _columns(kind), faults)
+            found = table_rows(BODY, texts_of(rows, _MAX_PLACES, _text), _columns(kind), faults)
     except Unreadable as error:
         return _unreadable(error)
     return _checked(found, faults)
@@ -87,16 +87,6 @@ def _checked(rows: Sequence[NumberedRow], faults: list[Fault]) -> RegisterTable:
 
 def _unreadable(error: Unreadable) -> RegisterTable:
     return RegisterTable((), (Fault(BODY, "", str(error), "malformed"),))
-
-
-def _texts(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[str]]:
-    places = 0
-    for row in rows:
-        places += len(row)
-        if places > _MAX_PLACES:
-            raise Unreadable(f"has more than {_MAX_PLACES:,} cells, counting the empty ones to the left of others")
-        is_blank = row.count(None) == len(row)  # a sheet may have a million blank rows, which must be cheap
-        yield () if is_blank else [_text(cell) for cell in row]
 
 
 def _text(cell: Any) -> str:
