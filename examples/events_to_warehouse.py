@@ -11,19 +11,26 @@ import sqlite3
 from argparse import Namespace
 from contextlib import closing
 from hashlib import sha256
+from pathlib import Path
 
 from normata_api import Failed, Organization, Outcome, Row, run
 
-_TABLE = """CREATE TABLE IF NOT EXISTS event (
-    organization_id TEXT, number INTEGER, id TEXT, leaf_hash TEXT, body TEXT, PRIMARY KEY (organization_id, number)
-) WITHOUT ROWID"""
+_TABLE = """CREATE TABLE IF NOT EXISTS event (organization_id TEXT, number INTEGER, id TEXT, leaf_hash TEXT, body TEXT,
+    PRIMARY KEY (organization_id, number)) WITHOUT ROWID"""
 _FOLLOWING = "SELECT coalesce(max(number) + 1, 0) FROM event WHERE organization_id = ?"  # numbers begin at 0
 _LEAVES = "SELECT leaf_hash FROM event WHERE organization_id = ? ORDER BY number"
 
 
 def main(organization: Organization, arguments: Namespace) -> Outcome:
     """Copy what is new."""
-    with closing(sqlite3.connect(arguments.file)) as warehouse:
+    try:
+        return _copy(organization, arguments.file)
+    except sqlite3.Error as error:
+        raise Failed(f"{arguments.file}: {error}") from None
+
+
+def _copy(organization: Organization, file: Path) -> Outcome:
+    with closing(sqlite3.connect(file)) as warehouse:
         warehouse.execute(_TABLE)
         (before,) = warehouse.execute(_FOLLOWING, (organization.id,)).fetchone()
         checkpoint = organization.get("/events/checkpoint/")

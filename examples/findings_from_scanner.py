@@ -28,8 +28,10 @@ def main(organization: Organization, arguments: Namespace) -> Outcome:
     """Open what is found, and resolve what is gone."""
     try:
         report = {str(one["id"]): one for one in json.loads(arguments.file.read_bytes())["findings"]}
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise Failed(f"{arguments.file}: {error!r}") from None
+    except OSError as error:
+        raise Failed(str(error)) from None
+    except (ValueError, TypeError, KeyError):
+        raise Failed(f'{arguments.file} is no JSON of the form {{"findings": [{{"id": …}}]}}') from None
     known = organization.known("auditItems", _SOURCE)
     status = {finding["id"]: finding["status"] for finding in organization.items("/auditItems/")}
     followed = {record for record in known.values() if status.get(record, _GONE) not in _ENDED}

@@ -26,17 +26,18 @@ def main(organization: Organization, arguments: Namespace) -> Outcome:
     left = [member for member in people if member["email"].casefold() not in present]
     require_few(left, people, arguments.at_most, "members would be removed")
 
-    removed, refused = 0, []
+    removed, refused = [], []
     for member in left:
         if member["role"] == "owner" or member["userId"] == organization.user_id:
             refused.append(f"{member['email']} has left and is {member['role']}: make somebody else {member['role']}")
             continue
         try:
             organization.change("DELETE", f"/members/{quote(member['id'], safe='')}/")
-            removed += 1
+            removed.append(member["email"])
         except Failed as error:
             refused.append(f"{member['email']}: {error}")
-    return f"{len(people)} members, {len(present)} people in the directory: {removed} removed", refused
+    names = f" ({', '.join(removed)})" if removed else ""
+    return f"{len(people)} members, {len(present)} people in the directory: {len(removed)} removed{names}", refused
 
 
 if __name__ == "__main__":

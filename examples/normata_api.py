@@ -150,7 +150,9 @@ def _parts(ids: Collection[str]) -> Iterator[list[str]]:
 
 
 def _refusal(about: str, outcome: Row) -> str:
-    return f"{about}: {outcome['refusal']['code']}: {outcome['refusal']['detail']}"
+    """Which record was refused and why; the place of the fault in the request is of no use to whoever reads it."""
+    detail = re.sub(r"\bitems/\d+/", "", outcome["refusal"]["detail"])
+    return f"{about}: {outcome['refusal']['code']}: {detail}"
 
 
 def _address(path: str, query: Mapping[str, Any]) -> str:
@@ -180,6 +182,8 @@ def read_rows(path: Path, *required: str) -> list[Row]:
         raise Failed(f"{path}: {error}") from None
     if not lines:
         raise Failed(f"{path} has no rows, so nothing is done")
+    if absent := [name for name in required if name not in columns]:
+        raise Failed(f"{path} has no column {' and no column '.join(absent)}, so nothing is done")
     for number, line in enumerate(lines, 2):
         if len(line) != len(columns):
             raise Failed(f"{path}, row {number}: {len(line)} cells for {len(columns)} columns, so nothing is done")

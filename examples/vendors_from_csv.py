@@ -2,16 +2,17 @@
 
     NORMATA_SERVER=… NORMATA_TOKEN=… python vendors_from_csv.py vendors.csv [--dry-run] [--at-most N]
 
-The file is a CSV with the columns of _FIELDS, and `Number`, by which purchasing knows a vendor. The token is one of an
-editor, with the scope `write`. The fields in _FIELDS belong to purchasing, all others to Normata. A vendor that has
-left the list is archived, and restored when it is back. One that somebody has archived by hand stays archived.
+The file is a CSV with the columns `Number`, by which purchasing knows a vendor, `Name`, and, if you want them,
+`Website`, `Contact`, `E-mail` and `Contract ends`, a date such as 2027-06-30. The token is one of an editor, with the
+scope `write`. These fields belong to purchasing, all others to Normata. A vendor that has left the list is archived,
+and restored when it is back. One that somebody has archived by hand stays archived.
 """
 
 from argparse import Namespace
 
 from normata_api import Failed, Organization, Outcome, Row, read_rows, require_few, run
 
-_SOURCE = "purchasing"
+_SOURCE = "Purchasing"
 _FIELDS = {
     "Name": "name",
     "Website": "website",

@@ -98,3 +98,9 @@ def test_who_may_not_read_events_is_refused(unchanged: Integrations) -> None:
     done = unchanged.run(PROGRAM, unchanged.folder / "events.sqlite", token=unchanged.token("editor", "read"))
     assert (done.status, len(done.refused)) == (1, 1)
     assert "403 forbidden" in done.refused[0]
+
+
+def test_a_file_that_is_no_database_is_refused(unchanged: Integrations) -> None:
+    done = unchanged.run(PROGRAM, unchanged.table("people.csv", [{"email": "a@b.example"}]), token=unchanged.token())
+    assert (done.status, done.said) == (1, "")
+    assert done.refused == [f"{unchanged.folder / 'people.csv'}: file is not a database"]

@@ -33,7 +33,7 @@ def test_who_has_left_is_removed_once(integrations: Integrations) -> None:
     people = integrations.table("people.csv", without("viewer"))
     tried = integrations.run(PROGRAM, people, "--dry-run", token=token)
     assert (tried.status, left(integrations)) == (0, set())
-    assert tried.said == "dry run: 5 members, 4 people in the directory: 1 removed\n"
+    assert tried.said == "dry run: 5 members, 4 people in the directory: 1 removed (viewer@alpha.example)\n"
     done = integrations.run(PROGRAM, people, token=token)
     assert (done.status, done.refused, left(integrations)) == (0, [], {"member-viewer"})
     events = integrations.events()
@@ -47,7 +47,7 @@ def test_who_has_left_is_removed_once(integrations: Integrations) -> None:
     [
         ("", "no rows"),
         ("email,name\n", "no rows"),
-        ("mail\nowner@alpha.example\n", "no email"),
+        ("mail\nowner@alpha.example\n", "no column email"),
         ("email,name\nowner@alpha.example,Owner\n,Nobody\n", "row 3: no email"),
         ("email,name\nowner@alpha.example,Owner\neditor@alpha.example\n", "row 3: 1 cells for 2 columns"),
         ("email\nowner@alpha.example\nnobody\n", "nobody is no address"),

@@ -91,7 +91,7 @@ def test_a_row_that_is_refused_keeps_its_vendor(integrations: Integrations) -> N
     bad = run(integrations, *listed(1, 2, 3, Website="ftp://vendor-1.example/"))
     assert (bad.status, len(bad.refused)) == (1, 1)
     assert bad.said.startswith("1 created, 0 updated, 1 unchanged, 0 restored, 0 archived, 1 refused")
-    assert bad.refused[0].startswith("V-1: validation: ")
+    assert bad.refused[0].startswith("V-1: validation: website ")
     assert set(vendors(integrations)) == {"Vendor 1", "Vendor 2", "Vendor 3"}
 
 
