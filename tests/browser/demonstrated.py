@@ -1,4 +1,4 @@
-"""A database with the demo, in which everybody but one has signed in already, and a program has an account."""
+"""A database with the demo, in which everybody but one has signed in already, with a service account and a webhook."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from normata.cli import demo as content
 from normata.console.page_request import SESSION_COOKIE
 from normata.core.changes.unit_of_work import UnitOfWork
 from normata.demo.files import ORGANIZATION
+from normata.events.keys import Signer
 from normata.files.opening import open_store
 from normata.identity.model import User
 from normata.identity.service_accounts import service_accounts
 from normata.identity.sessions import sessions
 from normata.settings import Settings
+from normata.webhooks import commands as webhooks
+from normata.webhooks.secrets import SecretBox
 from tests.databases import change, migrate, open_url
 
 PLACE = "/app/harbourlight-robotics/"
+_WEBHOOK = {
+    "url": "https://receiver.example.org/normata",
+    "kinds": ["policies"],
+    "actions": ["restore"],
+    "format": "THIN",
+}
 NEWCOMER = "femke.degraaf@harbourlight.example"  # who has not: only so a provider's word suffices
 
 
@@ -46,6 +55,8 @@ def filled(url: str) -> tuple[dict[str, str], str]:
         migrate(database)
         content.fill(database, lambda *_: None, open_store(Settings(database_url=url)))
         change(database, lambda unit: service_accounts.create(unit, ORGANIZATION, "Nightly export", "viewer"))
+        box = SecretBox(Signer(Settings(database_url=url).event_key_file))
+        change(database, lambda unit: webhooks.create(unit, box, (), ORGANIZATION, _WEBHOOK))
         secrets = change(database, _sign_everybody_in)
         demo_user = database.read_now(lambda transaction: transaction.scalar(_DEMO_USER))
     return secrets, str(demo_user)
