@@ -36,9 +36,7 @@ class SourceDocument(Table):
     array = "sourceDocuments"
     shown_in = frozenset({"controls"})  # no list shows these, but planned imports read them: see catalogs/uploads.py
     transient = True
-    event_columns = frozenset(
-        {"id", "organization_id", "framework_id", "baseline_id", "media_type", "sha256", "size", "created_at"}
-    )
+    event_columns = frozenset({"id", "framework_id", "baseline_id", "media_type", "sha256", "size", "created_at"})
 
     id: Mapped[Identifier] = mapped_column(primary_key=True)
     framework_id: Mapped[Identifier] = mapped_column(foreign_key("framework.id"), info={"refers_to": "framework"})
