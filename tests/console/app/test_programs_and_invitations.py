@@ -13,6 +13,7 @@ from tests import stored
 from tests.console.app.conftest import People
 from tests.console.app.pages import ALPHA, Form, Parsed, send
 from tests.console.browser import Browser, is_refused, text_of
+from tests.databases import on_both
 from tests.identity.smtp_server import mail_server
 from tests.served import Served, served
 from tests.world import ALPHA as ALPHA_ID
@@ -231,6 +232,7 @@ def test_where_there_is_no_service_account(people: People) -> None:
     assert "There are no service accounts." in text_of(people["admin"].get(ACCOUNTS))
 
 
+@on_both
 def test_an_identity_provider_is_connected_by_one_press(people: People) -> None:
     """Its token is shown once, with the address for it; members whom it maintains are marked."""
     admin = people["admin"]
@@ -244,3 +246,9 @@ def test_an_identity_provider_is_connected_by_one_press(people: People) -> None:
     assert people.instance.client.get("/scim/v2/Users", headers=headers).status_code == 200
     assert not _works(people.instance, token)
     assert "By SCIM" in text_of(admin.get(f"{ALPHA}settings/members/"))
+    accounts = len(stored.rows(people.instance.database, User))
+    again = send(admin, form)
+    assert is_refused(again, status=409)
+    assert not _SECRET.findall(again.text)
+    assert people.instance.client.get("/scim/v2/Users", headers=headers).status_code == 200
+    assert len(stored.rows(people.instance.database, User)) == accounts

@@ -38,11 +38,12 @@ class ApiQuery(NamedTuple):
 class Following(NamedTuple):
     """A change that follows another one in the same transaction: both are made, or neither.
 
-    ``body`` makes its body from the answers of those before it.
+    ``body`` makes its body from the answers of those before it, and ``row_id`` the id of what it is about, if any.
     """
 
     operation: str
     body: Callable[[Sequence[Any]], Mapping[str, Any]]
+    row_id: Callable[[Sequence[Any]], str] = lambda _: ""
 
 
 class Upload(NamedTuple):

@@ -253,12 +253,15 @@ class OrganizationRequest(MemberRequest):
         def work(unit: UnitOfWork, request: Request) -> list[Any]:
             answers = [operation.present(operation.work(unit, request))]
             for one, step in zip(then, changes, strict=True):
-                following, _ = self._change_request(step, "", one.body(answers), {})
+                following, _ = self._change_request(step, one.row_id(answers), one.body(answers), {})
                 answers.append(step.present(step.work(unit, following)))
             return answers
 
         writes = together(operation.writes, *(step.writes for step in changes))
-        return replace(operation, work=work, present=lambda answers: answers, writes=writes, found=None)
+        secrets = tuple({name for one in (operation, *changes) for name in one.secret_fields})
+        return replace(
+            operation, work=work, present=lambda answers: answers, writes=writes, found=None, secret_fields=secrets
+        )
 
     async def preview(self, operation_id: str, api_queries: Sequence[ApiQuery], *, body: Mapping[str, Any]) -> Outcome:
         """What a change would answer, what ``api_queries`` would answer after it, and its effects; from a dry run.

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from starlette.responses import Response
 
 from normata.console.account.tokens import LIFETIMES
-from normata.console.app.api_calls import ApiQuery, Fields, Refusal
+from normata.console.app.api_calls import ApiQuery, Fields, Following, Refusal
 from normata.console.app.organization_request import OrganizationRequest
 from normata.console.app.settings.members import roles_within
 from normata.console.texts import text
@@ -76,17 +76,13 @@ async def change(page_request: OrganizationRequest) -> Response:
 async def _connect(page_request: OrganizationRequest, form: Fields) -> Response:
     """Create the service account of an identity provider, and show its token once."""
     body = {"name": text("app.accounts.connect.name"), "role": "admin"}
-    outcome = await page_request.change("createServiceAccount", body=body, key=form.get("key"))
+    token = {"name": text("app.accounts.connect.name"), "scope": SCIM, "expiresAt": later(now(), _A_YEAR)}
+    making = Following("createServiceAccountToken", lambda _: token, lambda answers: str(answers[0]["id"]))
+    outcome = await page_request.change("createServiceAccount", body=body, key=form.get("key"), then=[making])
     if outcome.refusal is not None:
         return await _list_page(page_request, outcome.refusal)
-    account_id = outcome.answer["id"]
-    token = {"name": text("app.accounts.connect.name"), "scope": SCIM, "expiresAt": later(now(), _A_YEAR)}
-    made = await page_request.change(
-        "createServiceAccountToken", row_id=account_id, body=token, key=f"{form.get('key')}-token"
-    )
-    if made.refusal is not None:  # the form was sent again, and the account is gone or has its token
-        return page_request.go(page_request.path("settings", "service-accounts"), "")
-    return await _account_page(page_request, made=made.answer, account_id=account_id)
+    account, made = outcome.answer
+    return await _account_page(page_request, made=made, account=account)
 
 
 async def _make_token(page_request: OrganizationRequest, account_id: str, form: Fields) -> Response:
@@ -131,13 +127,14 @@ async def _account_page(
     page_request: OrganizationRequest,
     refusal: Refusal | None = None,
     made: Mapping[str, Any] | None = None,
-    account_id: str = "",
+    account: Mapping[str, Any] | None = None,
 ) -> Response:
-    account_id = account_id or page_request.param("id")
-    wanted = {"userId": account_id, "activeOnly": "true", **page_request.place}
-    account, tokens = await page_request.ask(
-        ApiQuery("getServiceAccount", id=account_id), ApiQuery("listTokens", wanted)
-    )
+    account_id = page_request.param("id") if account is None else account["id"]
+    asked = [ApiQuery("listTokens", {"userId": account_id, "activeOnly": "true", **page_request.place})]
+    if account is None:
+        asked.append(ApiQuery("getServiceAccount", id=account_id))
+    tokens, *found = await page_request.ask(*asked)
+    account = account or found[0]
     return page_request.page(
         "app/settings/account.html",
         status=refusal.status if refusal else 200,
