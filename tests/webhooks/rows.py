@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import insert
+from sqlalchemy import insert, select
 
 from normata.core.changes.unit_of_work import Change, UnitOfWork
 from normata.webhooks.model import Webhook, WebhookDelivery
@@ -18,6 +18,12 @@ def webhooks() -> list[dict[str, Any]]:
 
 
 TABLES = {Webhook: webhooks}  # as samples of requests take them
+
+
+def add_missing_webhooks(unit: UnitOfWork) -> None:
+    """Add those of the world to a database that an older schema had none in."""
+    if not unit.rows(select(Webhook.id)):
+        add_webhooks(unit, tuple(row["organizationId"] for row in webhooks()))
 
 
 def add_webhooks(unit: UnitOfWork, organization_ids: tuple[str, ...]) -> None:

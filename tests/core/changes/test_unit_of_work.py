@@ -30,7 +30,9 @@ from normata.notifications.outbox import MAILING_WRITES
 from normata.operations import OPERATIONS, SECURITY
 from normata.records.kinds import Label, Policy
 from normata.retention.forgetting import FORGETTING_WRITES
+from normata.scim.endpoint import PROVISIONING_WRITES
 from normata.tables import Table
+from normata.webhooks.deliveries import DISABLING_WRITES
 from normata.wiring import SUBSCRIBERS, job_types
 from tests import stored, world
 from tests.databases import open_url
@@ -270,8 +272,9 @@ def test_the_service_may_write_what_operations_and_subscribers_declare_and_no_mo
     declared = {write for one in OPERATIONS if isinstance(one, ChangeOperation) for write in one.writes}
     declared |= {write for subscriber in SUBSCRIBERS for write in subscriber.writes}
     beside = {update_of(table, "last_used_at") for table in (AccessToken, CalendarAddress, Session)}
-    beside |= {*SEALING_WRITES}
-    beside |= {*KEY_WRITES, *SIGN_IN_WRITES, *ACCEPTING_WRITES, *JOB_WRITES, *MAILING_WRITES, *FORGETTING_WRITES}
+    beside |= {*SEALING_WRITES, *PROVISIONING_WRITES}
+    beside |= {*KEY_WRITES, *SIGN_IN_WRITES, *ACCEPTING_WRITES, *JOB_WRITES, *MAILING_WRITES}
+    beside |= {*DISABLING_WRITES, *FORGETTING_WRITES}
     beside |= {write for one in job_types() for write in one.writes}
     assert set(SECURITY.writes) == declared | beside, "beside the requests, by whatever comes with a key, and by pages"
     assert declared <= set(SECURITY.writes)

@@ -10,6 +10,7 @@ from normata.records.base import Restorable
 from normata.records.due.queries import due_dates
 from normata.records.kinds import Label
 from tests import world
+from tests.external_ids.rows import external_id_row
 from tests.soa_versions.rows import version_row
 from tests.vendors.rows import questionnaire_row
 from tests.world import ALPHA
@@ -53,6 +54,7 @@ def crowd(count: int, name: str = "crowd") -> dict[str, list[dict[str, Any]]]:
             for number, row in enumerate(alphas, 4)
         ],
         **{kind.path: [_record(kind, row) for row in alphas] for kind in Restorable.kinds},
+        "externalIds": [external_id_row(ALPHA, row["id"]) for row in alphas],
         "questionnaires": [questionnaire_row(row["id"], ALPHA) for row in alphas],
         "comments": [
             row | {"aboutKind": "tasks", "aboutId": row["id"], "authorId": "member-owner", "text": "Well"}

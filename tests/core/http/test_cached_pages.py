@@ -116,7 +116,8 @@ def queries(operation: ListOperation) -> Iterator[str]:
         if any(choice.get("type") == "boolean" for choice in choices):
             yield from (f"{name}=true", f"{name}=false")
         for choice in choices:
-            for value in () if name == "kind" and "id" in properties else choice.get("enum", ()):  # both, or neither
+            no_page = name == "format" or (name == "kind" and "id" in properties)  # both, or neither
+            for value in () if no_page else choice.get("enum", ()):
                 ways = ("&sortDirection=asc", "&sortDirection=desc") if "sortDirection" in properties else ("",)
                 yield from (f"{name}={value}{way}&limit=6&page=2" for way in ways)
     for limit in (5, 17, 100):

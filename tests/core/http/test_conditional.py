@@ -329,7 +329,10 @@ def test_caches_are_told_what_an_answer_depends_on(
     for held in ({}, {"If-None-Match": "*"}):
         answer = asking(operation, {"Accept-Encoding": coding} | held, **query)
         vary = {name.strip().lower() for name in answer.headers["vary"].split(",")}
-        assert vary == {"accept-encoding", "authorization"} | ({"prefer"} if operation.ignores_unknown else set())
+        negotiated = {"accept"} if operation.files else set()
+        assert vary == {"accept-encoding", "authorization"} | negotiated | (
+            {"prefer"} if operation.ignores_unknown else set()
+        )
         assert answer.headers["cache-control"] == "private, no-cache"
 
 

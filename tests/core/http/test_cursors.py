@@ -35,9 +35,8 @@ FOLLOWED = [
 ]
 all_lists = families(lambda operation: operation in FOLLOWED)
 # A crowd does not invite anybody, and brings no programs.
-paged_lists = families(
-    lambda operation: operation in FOLLOWED and operation.operation_id not in ("listInvitations", "listServiceAccounts")
-)
+NOT_CROWDED = ("listInvitations", "listServiceAccounts", "listWebhooks")
+paged_lists = families(lambda operation: operation in FOLLOWED and operation.operation_id not in NOT_CROWDED)
 KINDS = {f"/{kind.path}/": kind for kind in Restorable.kinds}
 
 

@@ -78,7 +78,7 @@ def error_of(kind: type[Exception]) -> Exception:
     """One of this type, made as where it is raised."""
     if kind is InvalidRequest:
         return InvalidRequest.of([FAULT])
-    if issubclass(kind, errors.SlugTaken | errors.InUse | errors.AlreadyMember):
+    if issubclass(kind, errors.SlugTaken | errors.ExternalIdTaken | errors.InUse | errors.AlreadyMember):
         return kind("01a1f87c-691d-7204-a6da-d46c39e191fb")
     return kind()
 

@@ -151,8 +151,8 @@ def queries(operation: ListOperation) -> list[dict[str, str]]:
     properties = operation.query.model_json_schema(by_alias=True)["properties"]
     found: list[dict[str, str]] = [{}]
     for name, schema in properties.items():
-        if name == "kind" and "id" in properties:
-            continue  # both, or neither
+        if (name == "kind" and "id" in properties) or name == "format":
+            continue  # both, or neither; and a file has no pages
         choices = [schema, *schema.get("anyOf", ())]
         values = [value for choice in choices for value in choice.get("enum", ())]
         if any(choice.get("type") == "boolean" for choice in choices):

@@ -50,6 +50,7 @@ from tests.core.http.samples import enough, sample
 from tests.databases import change, migrate, open_url
 from tests.scim.rows import PROVISIONED
 from tests.served import run_sql, served
+from tests.webhooks.rows import add_missing_webhooks
 
 VERSIONS = sorted(migrations.known_versions())
 SHARES = 3
@@ -234,8 +235,7 @@ def test_what_an_older_schema_holds_is_what_a_fresh_load_makes(
     assert revisions(old) == [(name, cached) for name in (world.ALPHA, world.BETA) for cached in sorted(KEPT)]
     assert faults(old) == []
     world.load(old, world.bundle())
-    if lacks_sign_in:
-        change(old, world.furnish)
+    change(old, world.furnish if lacks_sign_in else add_missing_webhooks)
     change(old, world.remember)
     with served(old_url, database_timeout=30) as service:  # it is not about time, and others use the machine
         bearers = {user: service.bearer(user) for user in {*map(enough, OPERATIONS)}}

@@ -8,6 +8,7 @@ from threading import Barrier
 from typing import Any
 
 import httpx2
+import pytest
 
 from normata.core.db.sqlite.database import SQLite
 from normata.external_ids.model import ExternalId
@@ -17,6 +18,8 @@ from tests.records.batch.sending import Item, create, update, upsert
 from tests.served import Served
 from tests.server import PLAIN, serving
 from tests.world import ALPHA, record_id
+
+pytestmark = pytest.mark.long  # each starts a server
 
 _CLIENTS = 50
 
