@@ -369,3 +369,24 @@ def test_who_may(shared: Served) -> None:
     refused(send(shared, Vendor, content, user="viewer"), 403, "forbidden")
     refused(send(shared, Vendor, content, organizationId=BETA), 404, "not_found")
     refused(send(shared, Vendor, content, "application/pdf"), 415, "unsupported_media_type")
+
+
+def test_a_key_does_not_change_how_an_import_is_refused(shared: Served) -> None:
+    """The answer to the same key is looked for even where nothing can be planned."""
+    for user, organization, status in (("viewer", ALPHA, 403), ("editor", BETA, 404), ("editor", "none", 404)):
+        headers = shared.bearer(user) | {"Content-Type": CSV, "Idempotency-Key": f"{user}-{organization}"}
+        params = {"organizationId": organization}
+        for _ in range(2):
+            answer = shared.client.post("/vendors/import/", params=params, content="name\nNew\n", headers=headers)
+            assert answer.status_code == status, answer.text
+
+
+def test_many_faults_are_all_listed_and_the_text_has_the_first(service: Served) -> None:
+    answer = send(service, Vendor, table(("externalSource", "externalId", "name"), *(("erp", "", ""),) * 500))
+    assert len(faults(answer)) == 1000
+    assert len(answer.json()["detail"]) < 2000
+    name = ("externalSource", "externalId", "name")
+    for _ in range(2):  # where the record is new, and where it is there
+        twice = table(name, ("erp", "1", "A"), ("erp", "1", "B"))
+        assert faults(send(service, Vendor, twice)) == [("rows/3/externalId", "repeated")]
+        send(service, Vendor, table(name, ("erp", "1", "A")))

@@ -13,6 +13,7 @@ from normata.core.changes.source import FaultyInput
 from normata.core.schema.faults import describe
 
 TYPE_BASE = "https://normata.dev/problems/"
+_MOST_IN_TEXT = 20  # faults in the text of a problem; its errors have all
 
 Part = Literal["query", "path", "header", "body"]
 
@@ -86,8 +87,10 @@ class InvalidRequest(HttpError):
 
     @classmethod
     def of(cls, faults: Sequence[FieldFault]) -> InvalidRequest:
-        """The error for ``faults``, at least one."""
-        return cls("; ".join(f"{fault.name or fault.in_} {fault.message}" for fault in faults), faults=faults)
+        """The error for ``faults``, at least one. The text has the first ones: of a file there may be thousands."""
+        first = [f"{fault.name or fault.in_} {fault.message}" for fault in faults[:_MOST_IN_TEXT]]
+        more = [f"and {len(faults) - _MOST_IN_TEXT:,} more"] if len(faults) > _MOST_IN_TEXT else []
+        return cls("; ".join(first + more), faults=faults)
 
     @classmethod
     def of_validation(cls, in_: Part, error: ValidationError) -> InvalidRequest:

@@ -75,7 +75,9 @@ def _operation(kind: Kind) -> ChangeOperation:
         return planned(unit, kind, reached(unit, request.query.organization_id), request.body)
 
     def work(unit: UnitOfWork, request: Request) -> Sequence[ImportedRow]:
-        return import_rows(unit, kind, request.plan, each_for_itself=request.query.mode == "each")
+        # There is no plan if that was refused, but the answer to the same key might have been stored. It was not.
+        plan = request.plan or prepare(unit, request)
+        return import_rows(unit, kind, plan, each_for_itself=request.query.mode == "each")
 
     example = _example(kind)
     return ChangeOperation(

@@ -149,7 +149,9 @@ def _fault_repeated(rows: Sequence[PlannedRow]) -> None:
         for key in keys:
             first = seen.setdefault(key, row)
             if first is not row and not row.faults:
-                name = key[0] if row.cells.get(key[0]) else _SLUG
+                # An external id that the row would add has not found the record.
+                names = (key[0], _SLUG if row.external else EXTERNAL_ID, _SLUG)
+                name = next(name for name in names if row.cells.get(name))
                 row.fault(name, f"names the same record as row {first.number}", "repeated")
 
 
