@@ -101,7 +101,10 @@ def test_the_kept_lists_show_the_change_at_once(ask: Asked) -> None:
         ),
         ({"name": None, "version": 2}, [("version", "must be a string"), ("name", "must be a string")]),
         ({"name": ""}, [("name", "must have at least 1 character")]),
-        ({"publishedAt": "soon"}, [("publishedAt", "must be an RFC 3339 date-time with an offset, or a plain date")]),
+        (
+            {"publishedAt": "soon"},
+            [("publishedAt", "must be a date, such as 2026-11-20, or an RFC 3339 date-time with an offset")],
+        ),
     ],
 )
 def test_what_a_patch_must_not_say(ask: Asked, body: dict[str, Any], faults: list[tuple[str, str]]) -> None:

@@ -171,7 +171,7 @@ def _faults(body: Mapping[str, Any], networks: Sequence[Network]) -> Iterator[Fa
     known = {table.array for table in tables() if table.array}
     for place, kind in enumerate(body.get("kinds", ())):
         if kind not in known:
-            yield Fault(BODY, f"/kinds/{place}", "is no kind of row that events are about")
+            yield Fault(BODY, f"/kinds/{place}", f"is no kind of row that events are about: {kind}")
 
 
 _TABLE, _DELIVERY = sql_table(Webhook), sql_table(WebhookDelivery)

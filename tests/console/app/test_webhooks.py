@@ -27,7 +27,8 @@ def test_a_webhook_lives_in_the_console(database_url: str) -> None:
         form = _form(admin, WEBHOOKS, "url")
         refused = send(admin, form, url="https://10.0.0.1/", kinds="labels, nothing", format="THIN")
         assert is_refused(refused, status=400)
-        assert "is no kind of row" in text_of(refused)
+        assert "Address: must be a public address" in text_of(refused)
+        assert "Kinds: is no kind of row that events are about: nothing" in text_of(refused)
 
         url = f"http://127.0.0.1:{sending.receiver.port}/hook"
         made = send(admin, form, url=url, kinds="labels, tasks", format="FULL")

@@ -123,5 +123,5 @@ def test_times_that_do_not_exist(text: str) -> None:
     ],
 )
 def test_texts_that_are_no_timestamps(text: str) -> None:
-    with pytest.raises(ValueError, match="must be an RFC 3339 date-time with an offset, or a plain date"):
+    with pytest.raises(ValueError, match="must be a date, such as 2026-11-20, or an RFC 3339 date-time with an offset"):
         parse_timestamp(text)

@@ -79,7 +79,7 @@ def _host_fault(parts: SplitResult, networks: Sequence[Network]) -> str | None:
     host = str(parts.hostname)
     if (address := literal(host)) is not None:
         allowed = is_allowed(address, networks, is_encrypted=parts.scheme == "https")
-        return None if allowed else "must not have an address that is not public"
+        return None if allowed else "must be a public address, or one that the operator allows"
     if ":" in host or not _NAME.fullmatch(host) or _ENDS_IN_NUMBER.search(host):
         return "must have the name of a host in ASCII, or an address in its usual form"
     return None

@@ -100,7 +100,7 @@ def parse_timestamp(value: str) -> str:
     """
     match = _RFC_3339.fullmatch(value)
     if match is None:
-        raise ValueError("must be an RFC 3339 date-time with an offset, or a plain date")
+        raise ValueError("must be a date, such as 2026-11-20, or an RFC 3339 date-time with an offset")
     day, clock, fraction, offset = match.groups()
     try:
         if clock is None:

@@ -103,7 +103,8 @@ async def _page(
     at_cells = [] if refusal is None else list(_faults_of(refusal))
     if refusal is not None:
         others = {name: why for name, why in refusal.faults.items() if not name.startswith("rows/")}
-        refusal = replace(refusal, faults=others, detail=refusal.detail if others else "")
+        title, detail = (refusal.title, refusal.detail) if others else (text("app.upload.refused"), "")
+        refusal = replace(refusal, title=title, faults=others, detail=detail)
     answer = None if outcome is None or outcome.answer is None else outcome.answer["answer"]
     rows: Mapping[str, list[ShownRow]] = {}
     if outcome is not None and answer is not None:
