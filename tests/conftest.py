@@ -88,11 +88,11 @@ def file_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def no_names() -> Iterator[None]:
     """Resolve no name of a receiver: webhooks of tests are on this machine, or nowhere."""
 
-    async def resolve(host: str, _port: int) -> list[str]:
+    def look_up(host: str, _port: int) -> list[str]:
         raise OSError(host)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outgoing, "_resolve", resolve)
+        patch.setattr(outgoing, "look_up", look_up)
         yield
 
 

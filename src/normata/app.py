@@ -38,7 +38,7 @@ from normata.core.http.gateway import Gateway, refuse_route
 from normata.core.http.long_dry_runs import ChangingHere, PackedDryRun
 from normata.core.http.long_reads import LongReads
 from normata.core.http.metrics import Metrics
-from normata.core.http.outgoing import Outgoing, outgoing_of
+from normata.core.http.outgoing import outgoing_of
 from normata.core.http.page_cache import PageCache
 from normata.core.http.rate_limit import Limit
 from normata.core.http.read_processes import Allow, ReadProcesses, answer_questions
@@ -223,7 +223,8 @@ def _sender(services: Services, metrics: Metrics) -> Sender:
     """What sends webhooks."""
     means = services.means
     say = partial(described, public_url=means[Settings].public_url)
-    box, outgoing = SecretBox(means[Signer]), means[Outgoing]
+    # With threads of its own to resolve names, so that tests of webhooks, which are requests, hold up nothing.
+    box, outgoing = SecretBox(means[Signer]), outgoing_of(means[Settings])
     return Sender(services.database, services.changes, box, outgoing, say, count=metrics.webhook)
 
 

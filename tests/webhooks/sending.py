@@ -99,9 +99,9 @@ async def _until_idle(sending: Sender) -> None:
 
 
 @contextmanager
-def sending_of(url: str) -> Iterator[Sending]:
-    """The service over a database, with a receiver. It sends nothing itself."""
+def sending_of(url: str, **settings: Any) -> Iterator[Sending]:
+    """The service over a database, with a receiver, and with more settings. It sends nothing itself."""
     with pytest.MonkeyPatch.context() as patch, receiving() as receiver:
         patch.setattr(sender, "_PAUSE", 3_600)
-        with served(url, webhook_networks=HERE) as service:
+        with served(url, webhook_networks=HERE, **settings) as service:
             yield Sending(service, receiver, headers=service.bearer("admin"))

@@ -70,6 +70,19 @@ class Progress(NamedTuple):
     delivered_at: str | None = None
 
 
+class Places(NamedTuple):
+    """How many webhooks a process may begin to send.
+
+    ``of_failing`` is how many of them may have failed last, ``of_one_owner`` how many may be of one organization; those
+    in ``taken_by`` have no more than that.
+    """
+
+    free: int
+    of_failing: int
+    of_one_owner: int
+    taken_by: Sequence[str]
+
+
 class Batch(NamedTuple):
     """The webhook as it is now, and the next events with their leaves, in order."""
 
@@ -77,15 +90,22 @@ class Batch(NamedTuple):
     rows: Sequence[Any]
 
 
-def due(transaction: Transaction, moment: str, limit: int) -> list[Any]:
-    """The deliveries that may go on, and have something to send; those first that have waited longest."""
+def due(transaction: Transaction, moment: str, places: Places) -> list[Any]:
+    """The deliveries that may go on, have something to send, and get one of the free places.
+
+    Those that have waited longest come first. What gets no place, such as all but a few of an organization that has
+    many, does not hide what does.
+    """
     latest = _after(moment, LONGEST_DELAY + CLAIMED_FOR)  # later only by a clock that was ahead
-    key = {"moment": moment, "latest": latest}
-    owners = tuple(sorted(transaction.scalars(_OWNERS, key)))
+    key: dict[str, Any] = {"moment": moment, "latest": latest}
+    owners = {*transaction.scalars(_OWNERS, key)}.difference(places.taken_by)
     if not owners:
         return []
-    transaction.extend(TenantScope(readable=owners))
-    return transaction.rows(_DUE, {**key, "limit": limit})
+    transaction.extend(TenantScope(readable=tuple(sorted(owners))))
+    key |= {"owners": sorted(owners), "of_one": places.of_one_owner}
+    rows = transaction.rows(_DUE[False], {**key, "limit": places.free})
+    rows += transaction.rows(_DUE[True], {**key, "limit": min(places.free, places.of_failing)})
+    return sorted(rows, key=lambda row: str(row.due_at))
 
 
 def claim(transaction: Transaction, rows: Sequence[Any], new_id: Callable[[], str], moment: str) -> list[Claimed]:
@@ -217,13 +237,28 @@ _MAY_GO_ON = or_(
 )
 _OWNERS: Select[Any] = select(_DELIVERY.c.owner).where(_MAY_GO_ON).distinct()
 _EVERY_OWNER: Select[Any] = select(_DELIVERY.c.owner).distinct()
-_DUE = (
-    select(*_DELIVERY.c)
-    .join(_ORGANIZATION, _ORGANIZATION.c.id == _DELIVERY.c.owner)
-    .where(_MAY_GO_ON, _ORGANIZATION.c.removed_at.is_(None), _DELIVERY.c.next_number < _SIZE)
-    .order_by(_DELIVERY.c.due_at, _DELIVERY.c.webhook_id)
-    .limit(bindparam("limit"))
-)
+_ORDER = (_DELIVERY.c.due_at, _DELIVERY.c.webhook_id)
+
+
+def _due(*, failing: bool) -> Select[Any]:
+    """Those that have waited longest, of each organization a few: by whether their last attempt has failed."""
+    has_failed = _DELIVERY.c.attempts > 0 if failing else _DELIVERY.c.attempts == 0
+    found = (
+        select(*_DELIVERY.c, func.row_number().over(partition_by=_DELIVERY.c.owner, order_by=_ORDER).label("place"))
+        .join(_ORGANIZATION, _ORGANIZATION.c.id == _DELIVERY.c.owner)
+        .where(_MAY_GO_ON, has_failed, _DELIVERY.c.owner.in_(bindparam("owners", expanding=True)))
+        .where(_ORGANIZATION.c.removed_at.is_(None), _DELIVERY.c.next_number < _SIZE)
+        .subquery()
+    )
+    return (
+        select(*found.c)
+        .where(found.c.place <= bindparam("of_one"))
+        .order_by(found.c.due_at, found.c.webhook_id)
+        .limit(bindparam("limit"))
+    )
+
+
+_DUE = {failing: _due(failing=failing) for failing in (False, True)}
 _CLAIM = (
     update(_DELIVERY)
     .where(_DELIVERY.c.webhook_id == bindparam("webhook"), _DELIVERY.c.due_at == bindparam("found_at", type_=_TIME))

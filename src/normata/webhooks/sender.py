@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+from normata.core.changes.periodic import repeat
 from normata.core.changes.unit_of_work import Actor, Changes
 from normata.core.db.database import Database
 from normata.core.db.transaction import Transaction
@@ -24,7 +25,7 @@ from normata.core.log import logger
 from normata.core.schema.table import new_id
 from normata.errors import Unavailable
 from normata.webhooks import deliveries
-from normata.webhooks.deliveries import DISABLING_WRITES, Batch, Claimed, Progress
+from normata.webhooks.deliveries import DISABLING_WRITES, Batch, Claimed, Places, Progress
 from normata.webhooks.messages import Describe, Message, headers_of, is_wanted, message_of
 from normata.webhooks.model import Reason, Stop
 from normata.webhooks.names import arrays, names_in
@@ -36,8 +37,8 @@ COMMAND = "webhooks"
 _PAUSE = 0.5  # seconds between two looks for due webhooks
 _SHARE = 20  # a look that takes long is followed by a pause that is so many times as long
 _LONGEST_PAUSE = 5.0  # seconds; a look may also wait for the database
-_AT_ONCE = 64  # webhooks that a process sends at the same time
-_FAILING_AT_ONCE = 32  # of these, those whose last attempt has failed
+_AT_ONCE = 256  # webhooks that a process sends at the same time: hundreds may die at once
+_FAILING_AT_ONCE = 128  # of these, those whose last attempt has failed
 _OF_ONE_OWNER = 4
 _TURN = 10.0  # seconds for one webhook, before another one may have its place
 _STORE_EVERY = 0.25  # seconds; what a killed process has sent since then is sent again
@@ -78,25 +79,25 @@ class Sender:
 
     async def send_periodically(self) -> None:
         """Send until cancelled."""
-        while True:
+        took = 0.0
+
+        async def look() -> None:
+            nonlocal took
             began = time.monotonic()
-            with suppress(Unavailable):  # the next round may find the database
-                try:
-                    await self.start_due()
-                except Unavailable:
-                    raise
-                except Exception:  # whatever went wrong, the next round may succeed
-                    with suppress(OSError, ValueError):  # this task must go on without a log
-                        logger.exception("webhooks_not_sent")
-            await asyncio.sleep(max(_PAUSE, min(_SHARE * (time.monotonic() - began), _LONGEST_PAUSE)))
+            try:
+                await self.start_due()
+            finally:
+                took = time.monotonic() - began
+
+        await repeat(look, pause=lambda: max(_PAUSE, min(_SHARE * took, _LONGEST_PAUSE)), failure="webhooks_not_sent")
 
     async def start_due(self) -> int:
         """Begin to send what is due and has a place, and return the number of webhooks. Raises Unavailable."""
         free = _AT_ONCE - len(self._running)
         if free <= 0:
             return 0
-        moment = self._clock()
-        rows = await self._database.read(lambda transaction: deliveries.due(transaction, moment, 2 * _AT_ONCE))
+        moment, places = self._clock(), self._places(free)
+        rows = await self._database.read(lambda transaction: deliveries.due(transaction, moment, places))
         chosen = self._chosen(rows, free)
         if not chosen:
             return 0
@@ -123,23 +124,23 @@ class Sender:
         while self._running:
             await asyncio.wait([task for _, task in self._running.values()])
 
+    def _places(self, free: int) -> Places:
+        """The free places, and whom they may go to."""
+        failing = sum(one.attempts > 0 for one, _ in self._running.values())
+        of_owner = Counter(one.owner for one, _ in self._running.values())
+        full = [owner for owner, number in of_owner.items() if number >= _OF_ONE_OWNER]
+        return Places(free, max(0, _FAILING_AT_ONCE - failing), _OF_ONE_OWNER, full)
+
     def _chosen(self, rows: list[Any], free: int) -> list[Any]:
         """Those of due deliveries that get the free places."""
-        failing = sum(one.attempts > 0 for one, _ in self._running.values())
         of_owner = Counter(one.owner for one, _ in self._running.values())
         chosen: list[Any] = []
         for row in rows:
-            if len(chosen) == free:
-                break
-            is_failing = row.attempts > 0
             if row.webhook_id in self._running or of_owner[row.owner] >= _OF_ONE_OWNER:
                 continue
-            if is_failing and failing >= _FAILING_AT_ONCE:
-                continue
             of_owner[row.owner] += 1
-            failing += is_failing
             chosen.append(row)
-        return chosen
+        return chosen[:free]
 
     def _ended(self, webhook_id: str, _task: asyncio.Task[None]) -> None:
         del self._running[webhook_id]
@@ -167,6 +168,7 @@ class Sender:
         finally:
             if connection is not None:
                 await connection.aclose()
+                await connection.resolved()  # until then it has its place, as there are only so many threads
 
     async def _next(self, turn: _Turn) -> tuple[Batch | None, Mapping[str, str]]:
         def read(transaction: Transaction) -> tuple[Batch | None, Mapping[str, str]]:
@@ -186,6 +188,8 @@ class Sender:
             if self._is_ending or time.monotonic() >= until:
                 await turn.store(ends=True)
                 return False
+            if turn.is_old and not await turn.store():  # before each attempt: the claim must outlast it
+                return False
             if row.id is None or not is_wanted(batch.webhook, row, kinds):
                 turn.passed(row.number)
                 continue
@@ -196,8 +200,6 @@ class Sender:
                 return False
             self._count("delivered")
             turn.delivered(row.number, attempt)
-            if turn.is_old and not await turn.store():
-                return False
         return True
 
     async def _failed(self, turn: _Turn, attempt: Attempt) -> None:

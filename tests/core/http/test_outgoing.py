@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import socketserver
 import ssl
+import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from ipaddress import ip_address
+from itertools import chain, repeat
+from typing import NoReturn
 
 import pytest
 
@@ -41,6 +46,15 @@ def test_what_is_not_public_is_refused(address: str) -> None:
 def test_public_addresses_are_allowed_with_encryption_only(address: str) -> None:
     assert is_allowed(ip_address(address), ())
     assert not is_allowed(ip_address(address), HERE, is_encrypted=False)
+
+
+@each("inner", ["7f00:1", "a00:1", "a9fe:a9fe", "8.8.8.8"])
+def test_who_lists_a_translator_has_not_listed_what_is_private_behind_it(inner: str) -> None:
+    address, listed = ip_address(f"64:ff9b::{inner}"), networks_of("64:ff9b::/96")
+    assert is_allowed(address, listed) == (inner == "8.8.8.8")
+    assert not is_allowed(address, listed, is_encrypted=False)
+    assert is_allowed(address, (*listed, *networks_of("127.0.0.0/8,10.0.0.0/8,169.254.0.0/16")))
+    assert not is_allowed(ip_address("::ffff:127.0.0.1"), networks_of("::/0"))
 
 
 @each(
@@ -160,6 +174,73 @@ def test_nobody_waits_longer_than_ten_seconds(monkeypatch: pytest.MonkeyPatch) -
         began = time.monotonic()
         assert send(Outgoing(HERE), f"http://127.0.0.1:{silent.getsockname()[1]}/") == ["TIMEOUT"]
         assert time.monotonic() - began < 5
+
+
+def endless(*pieces: bytes) -> Callable[[socketserver.BaseRequestHandler], None]:
+    """A receiver that sends something, and then the last of it again and again."""
+
+    def handle(handler: socketserver.BaseRequestHandler) -> None:
+        handler.request.recv(65_536)
+        with suppress(OSError):
+            for piece in chain(pieces, repeat(pieces[-1])):
+                handler.request.sendall(piece)
+
+    return handle
+
+
+_HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@each(
+    ("sent", "answer"),
+    [
+        ([b"HTTP/1.1 100 Continue\r\n\r\n" * 100], "BROKEN"),
+        ([_HEAD, b"X-More: and more\r\n" * 100], "BROKEN"),
+        ([b"HTTP/1.1 200 ", b"x" * 10_000], "BROKEN"),
+        ([b"no HTTP\r\n" * 100], "BROKEN"),
+        ([b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"], "BROKEN"),
+        ([_HEAD + b"Content-Length: 100000000\r\n\r\n", b"x" * 10_000], Answer(200, None)),
+        ([_HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;", b"x" * 10_000], Answer(200, None)),
+        ([_HEAD + b"Content-Encoding: gzip\r\nContent-Length: 9999999\r\n\r\n", bytes(10_000)], Answer(200, None)),
+    ],
+)
+def test_an_answer_without_end_is_not_read_to_its_end(sent: list[bytes], answer: Answer | str) -> None:
+    class Handler(socketserver.BaseRequestHandler):
+        handle = endless(*sent)
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            assert send(Outgoing(HERE), f"http://127.0.0.1:{server.server_address[1]}/") == [answer]
+        finally:
+            server.shutdown()
+
+
+def test_a_name_that_takes_long_to_resolve_has_its_thread_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outgoing, "WITHIN", 0.05)
+    over = threading.Event()
+
+    def look_up(_host: str, _port: int) -> NoReturn:
+        over.wait(20)
+        raise socket.gaierror
+
+    monkeypatch.setattr(outgoing, "look_up", look_up)
+
+    async def attempt() -> None:
+        connection = await Outgoing((), trusted=ssl.create_default_context()).connection("https://receiver.example/")
+        with pytest.raises(NoAnswer, match="TIMEOUT"):
+            await connection.post({}, b"")
+        await connection.aclose()
+        waiting = asyncio.create_task(connection.resolved())
+        done, _ = await asyncio.wait([waiting], timeout=0.1)
+        assert not done
+        over.set()
+        await waiting
+
+    asyncio.run(attempt())
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from ipaddress import ip_address
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 import httpx2
@@ -28,9 +28,12 @@ _CONNECT_WITHIN = 4.0  # seconds for one of several addresses
 _MOST_ADDRESSES = 4
 _DRAIN_WITHIN = 1.0  # seconds in which the body of an answer must be there, so that its connection can be used again
 _DRAINED = 16_384  # bytes
-_RESOLVERS = 16  # threads, which a server of names may hold up without holding up anything else
+_MOST_READ = 131_072  # bytes for one request: a receiver can send heads of the kind 1xx for ever
+# Threads, each of which a dead server of names can hold up for half a minute: as many as connections are wanted at
+# once, so that nobody waits for the names of others.
+_RESOLVERS = 256
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+Resolve = Callable[[str, int], Coroutine[Any, Any, Sequence[str]]]
 
 
 class NoAnswer(Exception):
@@ -58,12 +61,15 @@ class Connection:
         self._resolve = resolve
         self._addresses: Sequence[Address] = ()
         self._used = False
+        self._left = _MOST_READ
+        self._resolving: asyncio.Future[Sequence[str]] | None = None
         self._transport = httpx2.AsyncHTTPTransport(
             verify=trust, trust_env=False, limits=httpx2.Limits(max_connections=1, keepalive_expiry=None)
         )
 
     async def post(self, headers: Mapping[str, str], content: bytes) -> Answer:
         """Send a request, and return the head of its answer. Raises NoAnswer, 10 seconds later at most."""
+        self._left = _MOST_READ
         try:
             async with asyncio.timeout(WITHIN):
                 response = await self._answered(headers, content)
@@ -77,6 +83,11 @@ class Connection:
         """Close the connection."""
         with suppress(Exception):  # nothing of what can go wrong matters any more
             await self._transport.aclose()
+
+    async def resolved(self) -> None:
+        """Wait until no thread is resolving the name any more, which may take longer than a request."""
+        if self._resolving is not None:
+            await asyncio.wait([self._resolving])
 
     async def _answered(self, headers: Mapping[str, str], content: bytes) -> httpx2.Response:
         if not self._addresses:
@@ -121,10 +132,28 @@ class Connection:
             content=content,
             extensions={
                 "timeout": {"read": WITHIN, "write": WITHIN, "pool": WITHIN, **timeouts},
+                "trace": self._opened,
                 **({"sni_hostname": host} if is_name else {}),
             },
         )
         return await self._transport.handle_async_request(request)
+
+    async def _found(self, host: str, port: int) -> Sequence[str]:
+        self._resolving = asyncio.ensure_future(self._resolve(host, port))
+        return await asyncio.shield(self._resolving)
+
+    async def _opened(self, step: str, info: Mapping[str, Any]) -> None:
+        """Count what is read from a stream that was opened."""
+        if step in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            stream = info["return_value"]
+            stream.read = partial(self._counted, stream.read)
+
+    async def _counted(self, read: Callable[..., Awaitable[bytes]], *options: Any, **more: Any) -> bytes:
+        content = await read(*options, **more)
+        self._left -= len(content)
+        if self._left < 0:
+            raise NoAnswer("BROKEN")
+        return content
 
     async def _checked(self) -> Sequence[Address]:
         """The addresses of the host. Raises NoAnswer if one of them is not allowed, or there are none."""
@@ -134,7 +163,7 @@ class Connection:
         port = self._parts.port or (443 if is_encrypted else 80)
         host = str(self._parts.hostname)
         try:
-            found = [host] if literal(host) is not None else await self._resolve(host, port)
+            found = [host] if literal(host) is not None else await self._found(host, port)
             addresses = list(dict.fromkeys(map(ip_address, found)))
         except (OSError, UnicodeError, ValueError):
             raise NoAnswer("UNRESOLVED") from None
@@ -145,6 +174,22 @@ class Connection:
         return addresses[:_MOST_ADDRESSES]
 
 
+class Resolver:
+    """Resolves names as the system does, on threads of its own."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_RESOLVERS, thread_name_prefix="resolve")
+
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
+        """The addresses of a name. Raises OSError and UnicodeError."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: look_up(host, port))
+
+
+def look_up(host: str, port: int) -> Sequence[str]:
+    """The addresses of a name as the system knows them. Raises OSError and UnicodeError."""
+    return [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
 class Outgoing:
     """Opens connections to URLs that users have entered. ``networks`` are those of the operator's list."""
 
@@ -152,7 +197,7 @@ class Outgoing:
         self, networks: Sequence[Network], resolve: Resolve | None = None, trusted: ssl.SSLContext | None = None
     ) -> None:
         self.networks = networks
-        self._resolve = resolve or _resolve
+        self._resolve = resolve or Resolver().resolve
         self._trusted = trusted
 
     async def connection(self, url: str) -> Connection:
@@ -181,7 +226,7 @@ def _refuse(error: Exception) -> NoReturn:
 async def _drain(response: httpx2.Response) -> None:
     """Read a short body to its end, so that the connection stays open; close it otherwise."""
     size = 0
-    with suppress(TimeoutError, httpx2.TransportError, OSError):
+    with suppress(TimeoutError, httpx2.TransportError, OSError, NoAnswer):
         async with asyncio.timeout(_DRAIN_WITHIN):
             async for piece in response.aiter_raw():
                 size += len(piece)
@@ -195,18 +240,6 @@ def _seconds(header: str | None) -> float | None:
     """The seconds in a Retry-After header (RFC 9110, section 10.2.3); null if it has a date or something else."""
     text = (header or "").strip()
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-async def _resolve(host: str, port: int) -> Sequence[str]:
-    found = await asyncio.get_running_loop().run_in_executor(
-        _threads(), lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    )
-    return [str(address[0]) for *_, address in found]
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_RESOLVERS, thread_name_prefix="resolve")
 
 
 @cache

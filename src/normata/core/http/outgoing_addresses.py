@@ -30,6 +30,7 @@ _NOT_PUBLIC_V4 = tuple(
 # All public addresses of IPv6. So NAT64 (64:ff9b::/96), addresses that contain one of IPv4, local ones and multicast
 # are none of them, and what will be assigned to other purposes neither.
 _PUBLIC_V6 = ip_network("2000::/3")
+_TRANSLATED = ip_network("64:ff9b::/96")  # NAT64
 # Teredo and other protocols, documentation, and 6to4.
 _NOT_PUBLIC_V6 = tuple(ip_network(one) for one in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
 
@@ -40,8 +41,15 @@ def networks_of(setting: str) -> tuple[Network, ...]:
 
 
 def is_allowed(address: Address, networks: Sequence[Network], *, is_encrypted: bool = True) -> bool:
-    """Whether a user may have the service connect to ``address``; without encryption only within ``networks``."""
-    return _is_in(address, networks) or (is_encrypted and is_public(address))
+    """Whether a user may have the service connect to ``address``; without encryption only within ``networks``.
+
+    If it leads to an address of IPv4, that one must be allowed, too: who lists the network of a translator has not
+    listed all private networks behind it.
+    """
+    if not _is_in(address, networks):
+        return is_encrypted and is_public(address)
+    inner = _inner(address)
+    return inner is None or is_allowed(inner, networks, is_encrypted=is_encrypted)
 
 
 def is_public(address: Address) -> bool:
@@ -49,6 +57,13 @@ def is_public(address: Address) -> bool:
     if isinstance(address, IPv4Address):
         return not _is_in(address, _NOT_PUBLIC_V4)
     return address in _PUBLIC_V6 and address.scope_id is None and not _is_in(address, _NOT_PUBLIC_V6)
+
+
+def _inner(address: Address) -> Address | None:
+    """The address of IPv4 that one of IPv6 leads to; null if it leads to none."""
+    if isinstance(address, IPv6Address) and address in _TRANSLATED:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped if isinstance(address, IPv6Address) else None
 
 
 def _is_in(address: Address, networks: Sequence[Network]) -> bool:
