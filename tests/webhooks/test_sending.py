@@ -7,12 +7,13 @@ import json
 import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from normata.events.model import AuditEvent
 from normata.notifications.model import Notification
-from normata.webhooks import sender
+from normata.webhooks import commands, sender
 from normata.webhooks.deliveries import FAILS_FOR, FEWEST_ATTEMPTS, LONGEST_DELAY, delay
 from normata.webhooks.model import Webhook
 from normata.webhooks.sender import Sender
@@ -240,3 +241,25 @@ def test_nothing_is_sent_for_a_removed_organization(sending: Sending) -> None:
     assert sending.run() == []
     sending.service.sql("UPDATE organization SET removed_at = NULL WHERE id = 'org-alpha'")
     assert len(sending.run()) == 1
+
+
+def test_two_changes_at_the_same_time_are_both_made(sending: Sending, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = sending.create()
+    path, faults_of = f"/webhooks/{made['id']}/", commands._faults
+    others = [threading.Thread(target=lambda: sending.ask("PATCH", path, {"kinds": ["risks"]}))]
+
+    def faults(*given: Any) -> Any:
+        """Begin the second change while the first one has read, and not written yet."""
+        if others:
+            other = others.pop()
+            other.start()
+            other.join(0.5)
+            began.append(other)
+        return faults_of(*given)
+
+    began: list[threading.Thread] = []
+    monkeypatch.setattr(commands, "_faults", faults)
+    sending.ask("PATCH", path, {"isActive": False})
+    began[0].join()
+    found = sending.one(made)
+    assert (found["isActive"], found["kinds"]) == (False, ["risks"])

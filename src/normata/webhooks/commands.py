@@ -84,6 +84,7 @@ def change(unit: UnitOfWork, networks: Sequence[Network], webhook_id: str, body:
     ``is_active`` stops it, or lets it go on where it is, at once and as if it had never failed. Raises NotFound,
     InsufficientRole and FaultyInput.
     """
+    unit.lock(lock_of(webhook_id))  # else one of two at the same time would write what the other one has read
     before = _found(unit, webhook_id)
     is_active = body.get("is_active")
     values = {name: value for name, value in body.items() if name != "is_active"}
@@ -106,6 +107,11 @@ def change(unit: UnitOfWork, networks: Sequence[Network], webhook_id: str, body:
     unit.rows(_GO_ON, {"webhook": webhook_id, "moment": None if after["disabled_at"] else unit.moment})
     unit.publish(Change("update", Webhook, before.organization_id, webhook_id, after, known))
     return _found(unit, webhook_id)
+
+
+def lock_of(webhook_id: str) -> str:
+    """The name of the lock of whoever writes what was read of a webhook."""
+    return f"webhook {webhook_id}"
 
 
 def rotate(unit: UnitOfWork, box: SecretBox, webhook_id: str) -> WithSecret:

@@ -20,6 +20,7 @@ from normata.core.schema.table import sql_table
 from normata.events.log import sealed_rows
 from normata.events.model import EventCheckpoint
 from normata.identity.model import Organization
+from normata.webhooks.commands import lock_of
 from normata.webhooks.model import Reason, Webhook, WebhookDelivery
 
 # More than the time between two moves of a claim: a request of 10 seconds, and what the database may take.
@@ -180,6 +181,7 @@ def disable(unit: UnitOfWork, claimed: Claimed, progress: Progress, stop: str) -
 
     Returns false if the claim is no longer this process's.
     """
+    unit.lock(lock_of(claimed.webhook_id))
     before = unit.row(_CLAIMED_WEBHOOK, {"webhook": claimed.webhook_id, "own_claim": claimed.claim})
     if before is None or not fail(unit, claimed, progress, unit.moment, None):
         return False

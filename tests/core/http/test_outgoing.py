@@ -66,6 +66,12 @@ def test_who_lists_a_translator_has_not_listed_what_is_private_behind_it(inner: 
         *("https://receiver.example:0/", "https://receiver.example:65536/", "https:///path", "https://"),
         *("http://receiver.example/", "ftp://receiver.example/", "https://receiver.example/a b", "//receiver.example/"),
         *("https://receiver.example\\@127.0.0.1/", "https://bücher.example/", "https://[::1%25lo]/", "https://a..b/"),
+        *(
+            "https://[2606:4700::1111]25/",
+            "https://[2606:4700::1111];/",
+            "https://a[2606:4700::1111]/",
+            "https://[v1.com]/",
+        ),
         *("https://receiver.example/\r\nHost: other", "https://-a.example/", f"https://receiver.example/{'x' * 2_000}"),
     ],
 )
@@ -74,7 +80,11 @@ def test_what_is_no_url_of_a_receiver_is_refused(url: str) -> None:
 
 
 @each(
-    "url", ["https://receiver.example/a?b=c&d=%20", "https://RECEIVER.example:8443", "https://8.8.8.8/", "https://a_b/"]
+    "url",
+    [
+        *("https://receiver.example/a?b=c&d=%20", "https://RECEIVER.example:8443", "https://8.8.8.8/", "https://a_b/"),
+        *("https://[2606:4700::1111]/", "https://[2606:4700::1111]:8443/"),
+    ],
 )
 def test_what_is_one_is_not(url: str) -> None:
     assert url_fault(url, ()) is None

@@ -15,6 +15,8 @@ _LABEL = "[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?"
 _NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*", re.IGNORECASE)
 # The resolver of the system takes such names for IPv4 addresses in decimal, octal or hexadecimal.
 _ENDS_IN_NUMBER = re.compile(r"(\A|\.)(0x[0-9a-f]*|[0-9]+)\Z", re.IGNORECASE)
+# Whatever else there is, such as digits after a bracket, each program takes for another host or port.
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(:[0-9]*)?", re.IGNORECASE)
 _PORTS = frozenset({80, 443})
 _FIRST_FREE_PORT = 1_024  # below are mail servers and others that obey lines of text
 
@@ -92,10 +94,11 @@ def url_fault(url: str, networks: Sequence[Network]) -> str | None:
 
 def _host_fault(parts: SplitResult, networks: Sequence[Network]) -> str | None:
     host = str(parts.hostname)
-    if (address := literal(host)) is not None:
+    is_host = _AUTHORITY.fullmatch(parts.netloc) is not None
+    if is_host and (address := literal(host)) is not None:
         allowed = is_allowed(address, networks, is_encrypted=parts.scheme == "https")
         return None if allowed else "must be a public address, or one that the operator allows"
-    if ":" in host or not _NAME.fullmatch(host) or _ENDS_IN_NUMBER.search(host):
+    if not is_host or ":" in host or not _NAME.fullmatch(host) or _ENDS_IN_NUMBER.search(host):
         return "must have the name of a host in ASCII, or an address in its usual form"
     return None
 
