@@ -183,7 +183,7 @@ def read_rows(path: Path, *required: str) -> list[Row]:
     if not lines:
         raise Failed(f"{path} has no rows, so nothing is done")
     if absent := [name for name in required if name not in columns]:
-        raise Failed(f"{path} has no column {' and no column '.join(absent)}, so nothing is done")
+        raise Failed(f"{path} has no column {' and no column '.join(absent)}, only {', '.join(columns)}")
     for number, line in enumerate(lines, 2):
         if len(line) != len(columns):
             raise Failed(f"{path}, row {number}: {len(line)} cells for {len(columns)} columns, so nothing is done")
