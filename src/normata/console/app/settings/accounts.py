@@ -130,10 +130,10 @@ async def _account_page(
     account: Mapping[str, Any] | None = None,
 ) -> Response:
     account_id = page_request.param("id") if account is None else account["id"]
-    asked = [ApiQuery("listTokens", {"userId": account_id, "activeOnly": "true", **page_request.place})]
+    queries = [ApiQuery("listTokens", {"userId": account_id, "activeOnly": "true", **page_request.place})]
     if account is None:
-        asked.append(ApiQuery("getServiceAccount", id=account_id))
-    tokens, *found = await page_request.ask(*asked)
+        queries.append(ApiQuery("getServiceAccount", id=account_id))
+    tokens, *found = await page_request.ask(*queries)
     account = account or found[0]
     return page_request.page(
         "app/settings/account.html",
