@@ -334,3 +334,21 @@ def test_what_changes_the_schema_waits_for_tables_only_as_long_as_those_behind_i
             database.alter_now(lambda connection: connection.execute(label.insert(), new_label("secret", "first")))
         assert "secret" not in str(caught.value)
     assert admin.value("SELECT count(*) FROM label") == 2
+
+
+def test_a_long_list_is_planned_by_its_items(postgres_url: str) -> None:
+    """Also after the times that the server plans by values: in a plan for any values, a list has ten items."""
+    statement = select(label.c.id).where(label.c.id.in_(bindparam("ids", expanding=True)))
+    plans = run(
+        "SELECT sum(generic_plans) FROM pg_prepared_statements"
+        " WHERE statement LIKE 'SELECT label.id %unnest($1::VARCHAR[]%'"
+    )
+
+    def work(transaction: Transaction) -> list[Any]:
+        for number in range(12):
+            assert transaction.rows(statement, {"ids": [f"{number}-{one}" for one in range(500)]}) == []
+        return plans(transaction)
+
+    with closing(open_url(postgres_url)) as database:
+        [[count]] = database.write_now(work)
+    assert not count

@@ -23,6 +23,9 @@ _ROWS_AT_ONCE = 1_000
 # one row where there are hundreds, and read the table again for each row of another.
 _MANY = 100
 
+# Items of a list, from which on a plan of its own takes less than what a bad one costs. A page has fewer.
+_LONG = 200
+
 Wait = Callable[[Awaitable[Any]], Any]
 
 
@@ -107,7 +110,10 @@ class PostgreSQLTransaction(Transaction):
     def rows(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Any]:
         prepared = self._statements.prepare(statement, parameters)
         sql, values = prepared.bind(parameters)
-        found = self.fetch(sql, *values)
+        if _has_long(values):
+            found = self._wait(_planned_anew(self._connection, sql, values))
+        else:
+            found = self.fetch(sql, *values)
         return [] if prepared.rows is None else prepared.rows(found)
 
     @override
@@ -230,6 +236,21 @@ def run_work(work: Work[T], transaction: PostgreSQLTransaction) -> T:
     if transaction.failure is not None:
         raise transaction.failure
     return result
+
+
+def _has_long(values: Sequence[Any]) -> bool:
+    """Whether there is a list among the values that a plan for any values would be bad for."""
+    return any(isinstance(value, list) and len(value) >= _LONG for value in values)
+
+
+async def _planned_anew(connection: asyncpg.Connection[Any], sql: str, values: Sequence[Any]) -> list[Any]:
+    """All rows of a statement, whose plan is made for these values.
+
+    A plan for any values, which the server may use from the sixth time on, assumes ten items of a list. Where it also
+    takes a table for a small one, since nothing has counted its new rows yet, it compares each row with each item.
+    """
+    described = await connection.prepare(sql, name="")  # one that has no name is planned anew
+    return list(await described.fetch(*values))
 
 
 async def _opened(described: Any, values: Sequence[Any]) -> Any:
