@@ -155,3 +155,9 @@ def test_roles_and_size(batches: Batches) -> None:
     refused(batches.send(create(title="x", description="d" * 17 * 2**20)), 413, "too_large")
     large = {"values": {"a": "d" * (4 * 2**20)}}
     assert list(batches.faults(create(title="x", content=large), kind="records")) == ["items/0/content"]
+
+
+def test_a_flood_of_unknown_fields_is_not_repeated(batches: Batches) -> None:
+    found = batches.faults(create(title="", **{f"unknown{number}": 1 for number in range(1_000)}))
+    assert len(found) == 100
+    assert found["items/0/title"] == "too_short"

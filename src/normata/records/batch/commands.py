@@ -34,6 +34,7 @@ from normata.records.restore import restore, restore_writes
 from normata.records.writing import change_writes, creation_writes, lock_slugs, merged_documents, rules_of
 
 ADDED = "add_external_id"  # the action of the event of a record that gets an external id, and changes in nothing else
+_MOST_FAULTS = 100  # of the values of an item, which may have thousands of unknown fields; no kind has so many
 _PASSES = 10  # of checking, where items refer to others that are refused
 _MANY = 2_000  # written records, beside which it takes little time to count what is in a table
 _STATE = ("archived_at", "updated_at")  # what a restore sets
@@ -161,7 +162,7 @@ def _checked(model: Any, entry: Entry, unknown: str) -> dict[str, Any]:
     try:
         checked = model.model_validate(entry.item.values)
     except ValidationError as error:
-        for found in error.errors():
+        for found in error.errors()[:_MOST_FAULTS]:
             code, message, _ = describe(found)
             is_unknown = found["type"] == "extra_forbidden" and len(found["loc"]) == 1
             entry.fault(unknown if is_unknown else message, *map(str, found["loc"]), code=code)
