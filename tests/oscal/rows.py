@@ -12,4 +12,5 @@ OPTIONAL_OF_DOCUMENTS = {"sourceDocuments": {"baselineId"}}
 
 def bare_document(row_id: str, framework_id: str) -> dict[str, dict[str, Any]]:
     """A document with what it must have, by the name of its array."""
-    return {"sourceDocuments": {"id": row_id, "frameworkId": framework_id, **source_values(b"{ }", Counter())}}
+    values = source_values(b"{ }", Counter(), is_json=True)
+    return {"sourceDocuments": {"id": row_id, "frameworkId": framework_id, **values}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -112,6 +112,9 @@ def test_a_profile_is_the_original_of_its_baseline(service: Served) -> None:
     assert (answer.content, answer.headers["content-type"]) == (PROFILE.encode(), "application/yaml")
     assert ".yaml" in answer.headers["content-disposition"]
     assert original(service, baseline="High").status_code == 404
+    flow = yaml.safe_dump(catalog(control("wt-1")), default_flow_style=True)  # it begins with a bracket, as JSON does
+    publish(service, flow)
+    assert original(service).headers["content-type"] == "application/yaml"
 
     # A profile that an organization imports for itself is its own.
     own = yaml.safe_dump(profile(selection("wt-2"), title="Own", uuid="33333333-3333-4333-8333-333333333333"))
@@ -160,12 +163,30 @@ def test_an_original_has_no_other_form(service: Served, query: dict[str, str]) -
     assert original(service, "fw-own", **query).status_code == 400
 
 
-def test_a_document_goes_with_a_person_whom_it_names(service: Served) -> None:
-    party = {"uuid": "44444444-4444-4444-8444-444444444444", "type": "person", "name": USERS["viewer"]}
+PARTY = {"uuid": "44444444-4444-4444-8444-444444444444", "type": "person", "name": "Zo\u00eb O'Brien-\u00d6l\u00e7er"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps,
+        lambda document: "\ufeff" + json.dumps(document),
+        lambda document: json.dumps(document, ensure_ascii=False),
+        yaml.safe_dump,
+        lambda document: yaml.safe_dump(document, allow_unicode=True, default_style="'"),
+        lambda document: yaml.safe_dump(document, default_flow_style=True, width=20),
+        lambda document: (
+            yaml.safe_dump(document | {"catalog": catalog(control("wt-1"))["catalog"]}) + f"# {PARTY['name']}\n"
+        ),
+    ],
+)
+def test_a_document_goes_with_a_person_whom_it_names(service: Served, written: Callable[[Any], str]) -> None:
     document = catalog(control("wt-1"))
-    document["catalog"]["metadata"]["parties"] = [party]
-    [framework] = import_own(service, json.dumps(document))["frameworkIds"]
+    document["catalog"]["metadata"]["parties"] = [PARTY]
+    content = written(document)
+    kind = "json" if content[0] in "\ufeff{" else "yaml"
+    [framework] = import_own(service, content, f"application/{kind}")["frameworkIds"]
     assert original(service, framework).status_code == 200
-    request, signer = ErasureRequest(USERS["viewer"]), Signer(Settings().event_key_file)
+    request, signer = ErasureRequest(USERS["viewer"], also=[PARTY["name"]]), Signer(Settings().event_key_file)
     change(service.database, lambda unit: erase(unit, request, signer, contents()))
     assert original(service, framework, user="editor").status_code == 404

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from json import JSONDecodeError
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from normata.catalogs.matches import Relation
 from normata.catalogs.profiles import Profile
@@ -31,7 +31,13 @@ _DEEPEST = 100
 _ESCAPED = re.compile(r"\\(?:0|x00|[uU]0000|u[dD])")
 _RULES = Rules(_DEEPEST, 0, re.compile("[\x00\ud800-\udfff]"), "must not hold NUL or half of a surrogate pair")
 
-_Parsed: TypeAlias = tuple[Mapping[str, object], list[Flaw]]
+
+class _Parsed(NamedTuple):
+    """The values of a text, their faults, and whether it is JSON."""
+
+    values: object
+    flaws: list[Flaw]
+    is_json: bool
 
 
 class Document:
@@ -61,12 +67,18 @@ class Document:
     @property
     def values(self) -> Mapping[str, object]:
         """The values of JSON or YAML; empty if these are not an object. Raises Unreadable."""
-        return self._parse()[0]
+        found = self._parse().values
+        return found if isinstance(found, dict) else {}
 
     @property
     def flaws(self) -> list[Flaw]:
         """The faults of values that are valid JSON or YAML; none before ``values`` was used."""
-        return self._parsed[1] if isinstance(self._parsed, tuple) else []
+        return self._parsed.flaws if isinstance(self._parsed, _Parsed) else []
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the values are those of JSON, and not of YAML, which may begin with a bracket, too."""
+        return isinstance(self._parsed, _Parsed) and self._parsed.is_json
 
     def member(self, name: str) -> Mapping[str, object]:
         """The object of this name among the values; empty if there is none. Raises Unreadable."""
@@ -76,8 +88,7 @@ class Document:
     def _parse(self) -> _Parsed:
         if self._parsed is None:
             try:
-                value, found = _parsed(self.text)
-                self._parsed = value if isinstance(value, dict) else {}, found
+                self._parsed = _parsed(self.text)
             except Unreadable as error:
                 self._parsed = error
         if isinstance(self._parsed, Unreadable):
@@ -85,7 +96,7 @@ class Document:
         return self._parsed
 
 
-def _parsed(text: str) -> tuple[object, list[Flaw]]:
+def _parsed(text: str) -> _Parsed:
     """The values of the text, and their faults. Raises Unreadable."""
     if not text.lstrip().startswith(("{", "[")):
         return _yaml(text)
@@ -99,23 +110,22 @@ def _parsed(text: str) -> tuple[object, list[Flaw]]:
             raise Unreadable(f"is neither JSON nor YAML: {reason}") from error
 
 
-def _yaml(text: str) -> tuple[object, list[Flaw]]:
+def _yaml(text: str) -> _Parsed:
     try:
         value, found = yaml_text.load(text, yaml_text.Limits(_DEEPEST, _MAX_VALUES, MAX_CHARACTERS))
     except yaml_text.YamlError as error:
         raise Unreadable(f"is neither JSON nor YAML: {error}") from error
-    return value, [*found, *(flaws(value, _RULES) if _ESCAPED.search(text) else [])]
+    return _Parsed(value, [*found, *(flaws(value, _RULES) if _ESCAPED.search(text) else [])], is_json=False)
 
 
-def _json(text: str) -> tuple[object, list[Flaw]]:
+def _json(text: str) -> _Parsed:
     if _json_values(text) > _MAX_VALUES:
         raise Unreadable(f"holds more than {_MAX_VALUES:,} values")
     try:
         value = StrictDecoder(exact_numbers=True).decode(text)
     except RecursionError as error:
         raise Unreadable(f"is nested deeper than {_DEEPEST} levels") from error
-    found = flaws(value, _RULES)
-    return value, found
+    return _Parsed(value, flaws(value, _RULES), is_json=True)
 
 
 _STRING_OR_VALUE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[,\[{]', re.DOTALL)

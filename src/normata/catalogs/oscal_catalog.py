@@ -35,7 +35,7 @@ def read_catalog(document: Document, faults: list[Fault]) -> list[Row]:
     reader = _CatalogReader(document, model.catalog, faults)
     try:
         framework = _framework(document.file, model.catalog)
-        values = source_values(document.content, document.left_out)
+        values = source_values(document.content, document.left_out, is_json=document.is_json)
         source = source_rows(document.file, framework.place, values, framework.values["id"])
         return [framework, *reader.rows(), *source]
     except _TooLong:

@@ -40,7 +40,7 @@ def read_profile(document: Document, faults: list[Fault]) -> None:
             version=str(metadata.version),
             description=metadata.remarks,
             imports=tuple(_imports(profile)),
-            source=source_values(document.content, document.left_out),
+            source=source_values(document.content, document.left_out, is_json=document.is_json),
         )
     )
     modify = profile.get("modify", {})

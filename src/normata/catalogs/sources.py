@@ -19,16 +19,15 @@ _SOURCES = UUID("3f0f9a52-6d0e-5b43-8c11-0d5f6f0f7b1e")
 _TOO_LARGE = "originals that are too large to keep"
 
 
-def source_values(content: bytes, left_out: Counter[str]) -> Mapping[str, object]:
-    """The columns of a document, which was read as UTF-8 before.
+def source_values(content: bytes, left_out: Counter[str], *, is_json: bool) -> Mapping[str, object]:
+    """The columns of a document, which was read as JSON or YAML in UTF-8 before.
 
     They are empty if it is too large to keep, which is counted in ``left_out``.
     """
     if len(content) > LARGEST:
         left_out[_TOO_LARGE] += 1
         return {}
-    text = content.decode()
-    media_type = MEDIA_TYPES["json" if text.lstrip("\ufeff \t\r\n").startswith("{") else "yaml"]
+    text, media_type = content.decode(), MEDIA_TYPES["json" if is_json else "yaml"]
     return {"mediaType": media_type, "sha256": sha256(content).hexdigest(), "size": len(content), "content": text}
 
 

@@ -14,10 +14,10 @@ from normata.identity.model import User
 from normata.notifications.model import Notification, OutgoingMail
 from normata.tables import Table
 
-# How an erasure treats a column: `key` and `coded` stay unchanged, `derived` follows from the others, and `whole` is
-# replaced as a whole.
-Use = Literal["key", "coded", "derived", "document", "email", "person", "slug", "text", "whole"]
-CHANGED: frozenset[Use] = frozenset({"document", "email", "person", "slug", "text", "whole"})
+# How an erasure treats a column: `key` and `coded` stay unchanged, `derived` follows from the others, `whole` is
+# replaced as a whole, and so is `source`, the text of a document in JSON or YAML.
+Use = Literal["key", "coded", "derived", "document", "email", "person", "slug", "source", "text", "whole"]
+CHANGED: frozenset[Use] = frozenset({"document", "email", "person", "slug", "source", "text", "whole"})
 
 
 def use_of(column: Column[Any]) -> Use | None:
@@ -32,6 +32,7 @@ def use_of(column: Column[Any]) -> Use | None:
         return None
     holds: dict[Use, bool] = {
         "whole": "erased_to" in info,
+        "source": "source" in info,
         "coded": "coded" in info or "known" in info,
         "key": column.primary_key or _refers_elsewhere(column),
         "derived": "derived" in info,

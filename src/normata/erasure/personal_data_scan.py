@@ -18,6 +18,7 @@ _ERASED_SLUG = "erased"
 # What separates the words of a name: blanks, and their substitutes in file names and addresses.
 _GAP = r"(?:\s+|[._-])"
 _WORD = r"[^\W_]"
+_ESCAPED = re.compile(r"\\[uUx]")  # letters, as JSON and YAML may write them
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
 # What ends the name of a file, and no address: there are no such top-level domains.
 _SUFFIXES = r"(?:csv|docx?|eml|html?|jpe?g|json|log|msg|od[pst]|pdf|png|pptx?|rtf|txt|xlsx?|xml)"
@@ -101,9 +102,9 @@ class PersonalDataScan:
         return value
 
     def may_be_in(self, text: str) -> bool:
-        """A quick check whether a text, JSON or not, may name the person."""
+        """A quick check whether a text, JSON or YAML or not, may name the person."""
         folded = _folded(text)
-        return any(piece in folded for piece in self._rarest) or "\\u" in text
+        return any(piece in folded for piece in self._rarest) or _ESCAPED.search(text) is not None
 
     def are_in_json(self, text: str) -> bool:
         """Whether a JSON text names the person."""

@@ -10,7 +10,9 @@ from typing import Any
 
 from sqlalchemy import Select, String, bindparam, select
 
+from normata.catalogs.documents import Document
 from normata.core.db.transaction import Transaction
+from normata.core.documents.files import Unreadable
 from normata.core.schema.table import Table, sql_table, tables
 from normata.erasure.columns import called, ids_of, keys_of, own_tables, texts_of
 from normata.erasure.person import ErasureRequest, Person
@@ -145,6 +147,17 @@ def without(table: type[Table], row: Mapping[str, Any], name: str, person: Perso
     return found[: _length(table, name)] if isinstance(found, str) and found != value else found
 
 
+def _is_in_source(person: Person, text: str) -> bool:
+    """Whether a document in JSON or YAML names the person, in its values or anywhere else, such as a comment."""
+    if person.scan.without(text) != text:
+        return True
+    try:
+        values = Document("", "", text.encode()).values
+    except Unreadable:  # no version has stored such a document
+        return False
+    return bool(person.scan.without_document(values) != values)
+
+
 def _length(table: type[Table], name: str) -> int | None:
     kind = sql_table(table).c[name].type
     return kind.length if isinstance(kind, String) else None
@@ -162,8 +175,9 @@ def _without(table: type[Table], row: Mapping[str, Any], name: str, person: Pers
             return scan.without_person(value)
         case "slug":
             return scan.without_slug(value)
-        case "whole":
-            return sql_table(table).c[name].info["erased_to"] if scan.are_in_json(value) else value
+        case "whole" | "source":
+            is_named = scan.are_in_json(value) if use == "whole" else _is_in_source(person, value)
+            return sql_table(table).c[name].info.get("erased_to", "") if is_named else value
     return scan.without_email(value) if use == "email" else scan.without(value)
 
 

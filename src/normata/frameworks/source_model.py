@@ -21,7 +21,9 @@ LARGEST = 16 * 2**20  # bytes, as many as an upload may have
 _Content = Annotated[
     str,
     StringConstraints(max_length=LARGEST, pattern=r"^[^\x00]*$"),
-    mapped_column(text(), info={"unlisted": True, "description": "The document, character by character."}),
+    mapped_column(
+        text(), info={"unlisted": True, "source": True, "description": "The document, character by character."}
+    ),
 ]
 
 
@@ -29,7 +31,8 @@ class SourceDocument(Table):
     """The document of OSCAL that a framework or a baseline was last imported from, as it came.
 
     The text is UTF-8, so its bytes and their SHA-256 follow from it. It is stored as a text, so that an erasure finds
-    whom it names. Then the row is deleted: a document that was changed would not be the publisher's.
+    whom it names, also where JSON or YAML escapes letters. Then the row is deleted: a document that was changed would
+    not be the publisher's.
     """
 
     __tablename__ = "source_document"
