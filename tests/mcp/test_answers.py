@@ -7,9 +7,11 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from normata.records.assurance import Risk
 from normata.records.kinds import Policy
+from tests.catalogs.oscal_documents import catalog, control
 from tests.mcp.raw import Outcome, RawClient
 from tests.served import Served
 from tests.world import ALPHA, BETA, record_id
@@ -84,6 +86,25 @@ def test_faults_name_the_field_and_what_is_allowed(service: Served) -> None:
     assert "- query/format" in client.call("read", kind="risks", query={"format": "csv"}).text
 
 
+def test_a_refusal_is_bounded(service: Served) -> None:
+    client = client_of(service)
+    many = client.call("create", kind="risks", values={f"field{number}": 1 for number in range(2_000)})
+    assert many.text.count("\n- ") == 50
+    assert "And 1,951 more." in many.text
+    assert len(client.call("create", kind="risks", values={"x" * 100_000: 1}).text) < 5_000
+
+
+def test_a_document_that_is_no_json_is_refused(service: Served) -> None:
+    content = yaml.safe_dump(catalog(control("wt-1")))
+    headers = service.bearer("admin") | {"Content-Type": "application/yaml"}
+    imported = service.client.post(f"/imports/?organizationId={ALPHA}", content=content, headers=headers)
+    [framework] = imported.json()["frameworkIds"]
+    oscal = {"kind": "frameworks", "id": framework, "part": "oscal"}
+    client = client_of(service)
+    assert client.call("read", **oscal).data["catalog"]
+    assert client.call("read", **oscal, query={"original": True}).code == (406, "not_acceptable")
+
+
 def test_states_are_named(service: Served) -> None:
     client = client_of(service)
     archived = client.call("change", kind="risks", id=record_id(Risk, "archived"), values={"name": "New"})
@@ -115,6 +136,16 @@ def test_a_record_is_not_changed_as_one_of_another_organization(service: Served)
         theirs = {"kind": "risks", "id": record_id(Risk, state, BETA)}
         assert client.call(tool, **theirs, organizationId=ALPHA).code == (404, "not_found")
         assert client.confirmed(tool, **theirs, organizationId=BETA).content["status"] == "done"
+
+
+def test_values_cannot_name_another_organization(service: Served) -> None:
+    service.load({"memberships": [{"id": "second", "organizationId": BETA, "userId": "user-editor", "role": "editor"}]})
+    client = client_of(service)
+    arguments = {"kind": "risks", "organizationId": ALPHA}
+    answer = client.call("create", **arguments, values={"name": "Fire", "organizationId": BETA})
+    assert answer.code == (400, "validation")
+    assert "- values/organizationId" in answer.text
+    assert client.call("create", **arguments, values={"name": "Fire", "organizationId": ALPHA}).confirmation
 
 
 def test_who_belongs_nowhere_is_told_so(service: Served) -> None:

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Scope
 
 from normata.core.http.context import RequestContext, context_of, put_context
 from normata.core.http.negotiation import combined
-from normata.core.http.problems import TooLarge, as_public, headers_of, problem
+from normata.core.http.problems import NotAcceptable, TooLarge, as_public, headers_of, problem
 from normata.core.http.reads import ClientGone
 from normata.core.log import logger
 from normata.core.schema.wire import encode
@@ -20,6 +20,7 @@ from normata.errors import Unavailable
 
 Pairs = Sequence[tuple[str, str]]  # the names and values of a query
 
+_NO_JSON = "The answer is a document that is not JSON. Tools read JSON alone; it is there over HTTP."
 _NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -119,8 +120,11 @@ class Calls:
 
         await self._endpoints[wanted.method, wanted.path](scope, receive, send)
         start, *parts = messages
-        tag = dict(start["headers"]).get(b"etag", b"")
-        return Answered(orjson.loads(b"".join(part.get("body", b"") for part in parts)), tag.decode("latin-1"))
+        sent = dict(start["headers"])
+        if sent.get(b"content-type") != b"application/json":
+            raise NotAcceptable(_NO_JSON)
+        content = orjson.loads(b"".join(part.get("body", b"") for part in parts))
+        return Answered(content, sent.get(b"etag", b"").decode("latin-1"))
 
 
 def refused(error: Exception, context: RequestContext) -> Refused:

@@ -157,7 +157,11 @@ class _Create(WriteArguments):
 
 
 async def _create(call: Call, arguments: _Create) -> Result:
-    body = {**call.arguments["values"], "organizationId": call.organization(arguments.organization_id)}
+    organization = call.organization(arguments.organization_id)
+    body = {"organizationId": organization, **call.arguments["values"]}
+    if body["organizationId"] != organization:
+        message = "is another organization than that of the call: name it as organizationId beside kind"
+        raise InvalidRequest.of([fault("values/organizationId", "invalid", message)])
     return await _write_record(call, arguments, Wanted("POST", f"/{arguments.kind}/", body=body))
 
 
