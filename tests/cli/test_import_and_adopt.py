@@ -308,6 +308,12 @@ def test_adopt_tells_what_is_new(run: Run, normata: Run, database_url: str) -> N
 def test_adopt_refuses_what_is_not_there_as_a_whole(
     run: Run, database: Database, arguments: tuple[str, ...], sentence: str
 ) -> None:
-    before = world.contents(database)
+    before = _unsealed(world.contents(database))
     assert failed(run("adopt", *arguments)).startswith(sentence)
-    assert world.contents(database) == before
+    assert _unsealed(world.contents(database)) == before
+
+
+def _unsealed(contents: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Contents without what a server seals at any time."""
+    sealing = {"unsealed_event", "event_leaf", "event_checkpoint"}
+    return {table: rows for table, rows in contents.items() if table not in sealing}

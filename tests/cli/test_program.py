@@ -56,6 +56,27 @@ print(json.dumps(loaded), file=sys.stderr)
 
 
 @on_sqlite
+@pytest.mark.parametrize("command", ["export-records", "import-records"])
+def test_a_register_in_a_process_of_its_own(folder: Path, database_url: str, command: str) -> None:
+    """It knows the tables that columns refer to: within a test, other modules have imported them."""
+    (folder / "in.csv").write_text("id,nope\n,New\n", "utf-8")
+    file = "-" if command == "export-records" else "in.csv"
+    done = subprocess.run(
+        [sys.executable, "-m", "normata", command, ALPHA, "vendor-assessments", file],
+        env=os.environ | {"NORMATA_DATABASE_URL": database_url},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "unexpected error" not in done.stderr
+    if file == "-":
+        assert (done.returncode, done.stdout.startswith("\ufeffid,")) == (0, True)
+    else:
+        assert "row 1, nope: is no column" in done.stderr
+
+
+@on_sqlite
 def test_what_is_quick_to_start_imports_little(database_url: str) -> None:
     """A command imports what it needs. What only the workers need, the process that starts them does not import."""
     with reserved_port() as port:

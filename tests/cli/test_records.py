@@ -113,6 +113,10 @@ def test_all_records_must_exist_before_one_is_archived(run: Run) -> None:
         (("list", "alpha", "labels", "limit=5"), "limit is no filter; "),
         (("create", "alpha", "labels"), "name at least one field"),
         (("create", "alpha", "labels", "name:=x"), "the value of name is not JSON; for a text write name=TEXT"),
+        *(
+            (("create", "alpha", "labels", f"name:={value}"), "the value of name is not JSON")
+            for value in ("NaN", "1e999", "[-Infinity]", '"\\ud800"')
+        ),
         (("create", "alpha", "labels", "organizationId=x"), "organizationId is no field"),
         (("create", "alpha", "labels", "--json", "list.json"), "list.json must have one JSON object"),
     ],

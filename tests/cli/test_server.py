@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -196,6 +197,9 @@ def test_a_sentence_of_a_server_cannot_write_to_the_terminal(normata: Run, monke
     told = failed(normata(*LIST, "--server", SERVER))
     assert "\x1b" not in told
     assert len(told) < 1_000
+    answer = httpx2.Response(200, json={"note": "a\n\u009b2J\u202e"})
+    monkeypatch.setattr(transport, "TRANSPORT", httpx2.MockTransport(organizations(answer)))
+    assert normata("events", "checkpoint", "--server", SERVER).out == "a\n\\u009b2J\\u202e"
 
 
 def test_a_link_to_the_next_page_gives_its_cursor_alone(normata: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,6 +219,22 @@ def test_a_link_to_the_next_page_gives_its_cursor_alone(normata: Run, monkeypatc
     last = seen[-1].url
     assert (last.host, last.path, dict(last.params)["cursor"]) == ("127.0.0.1", "/labels/", "c1")
     assert last.params["organizationId"] == "org-alpha"
+
+
+def test_a_list_that_does_not_end(normata: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    again = {"Link": '<https://a.example/?cursor=c>; rel="next"'}
+    for items in ([], [{"id": "a", "slug": "a"}]):
+        page = partial(httpx2.Response, 200, json={"items": items}, headers=again)
+        monkeypatch.setattr(transport, "TRANSPORT", httpx2.MockTransport(lambda _, page=page: page()))
+        assert failed(normata(*LIST, "--server", SERVER)) == "the server sends a list that does not end"
+
+
+@pytest.mark.parametrize("line", ["{]", "[1]", "[" * 99_999, '{"number": 1, "id": "a", "body": "{]"}', "9" * 5_000])
+def test_events_that_are_none(normata: Run, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    answer = httpx2.Response(200, content=f"{line}\n", headers={"Content-Type": "application/x-ndjson"})
+    monkeypatch.setattr(transport, "TRANSPORT", httpx2.MockTransport(organizations(answer)))
+    told = failed(normata("events", "list", "--server", SERVER))
+    assert told == f"{SERVER} answers with what is not JSON: is it Normata's address?"
 
 
 def test_a_change_of_which_nobody_knows_whether_it_was_made(normata: Run, monkeypatch: pytest.MonkeyPatch) -> None:

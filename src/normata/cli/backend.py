@@ -51,6 +51,12 @@ class Refused(DomainError):
         return next((one.message for one in self.faults if one.name in names), None)
 
 
+class EndlessList(DomainError):
+    """A page of a list names itself as the next one."""
+
+    message = "the server sends a list that does not end"
+
+
 class ListPage(NamedTuple):
     """A page of a list, and the cursor of the next one, null at the end."""
 
@@ -135,15 +141,17 @@ def every_item(backend: Backend, call: Call, row: str = "", /, **query: Any) -> 
     """The items of a list, page by page.
 
     Each page begins after the last item of the one before, so that what others add or remove meanwhile moves no item
-    across pages.
+    across pages. Raises EndlessList if a page is its own next one.
     """
     cursor: str | None = None
     while True:
         page = backend.page(call, row, **query, limit=100, cursor=cursor)
         yield from page.items
-        cursor = page.next
-        if cursor is None:
+        if page.next is None:
             return
+        if page.next == cursor:
+            raise EndlessList
+        cursor = page.next
 
 
 def pairs(query: Values) -> list[tuple[str, str]]:

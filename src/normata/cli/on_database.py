@@ -148,6 +148,7 @@ class OnDatabase:
 
     def download(self, call: Call, name: str, file: BinaryIO, /, **query: Any) -> None:
         """See the base."""
+        import_module("normata.tables")  # a column may refer to rows of any table
         operation = _declared(call)
         with _refusals("query"):
             request = self._reading(operation, "", query)
@@ -155,6 +156,7 @@ class OnDatabase:
 
     def upload(self, call: Call, content: bytes, media_type: str, /, *, dry_run: bool, **query: Any) -> Any:
         """See the base."""
+        import_module("normata.tables")  # a column may refer to rows of any table
         operation: ChangeOperation = _declared(call)
         with _refusals("query"):
             read = operation.query.read(_known(operation, pairs(query))) if operation.query is not None else None

@@ -285,7 +285,7 @@ def _values(arguments: Iterable[str], file: Path | None) -> dict[str, Any]:
             values[name] = value
             continue
         try:
-            values[name[:-1]] = json.loads(value)
+            values[name[:-1]] = _parsed(value)
         except (ValueError, RecursionError):
             fail(f"the value of {name[:-1]} is not JSON; for a text write {name[:-1]}=TEXT", code=2)
     if not values:
@@ -293,6 +293,13 @@ def _values(arguments: Iterable[str], file: Path | None) -> dict[str, Any]:
     if "organizationId" in values:
         fail("organizationId is no field; the organization is ORG", code=2)
     return values
+
+
+def _parsed(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError, also for numbers and halves of characters that JSON cannot have."""
+    value = json.loads(text)
+    json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    return value
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -303,7 +310,7 @@ def _read(file: Path) -> dict[str, Any]:
         else:
             with file.open("rb") as opened:
                 content = opened.read(_LARGEST + 1)
-        values = json.loads(content) if len(content) <= _LARGEST else None
+        values = _parsed(content) if len(content) <= _LARGEST else None
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from normata.cli.backend import Refused, Write
-from normata.cli.remote.transport import Transport
+from normata.cli.remote.transport import Transport, object_in
 
 _PATH = "/events/log/"
 _PAUSE = 1.0  # seconds between two requests for new events
@@ -29,9 +29,9 @@ def write_events(transport: Transport, organization: str, write: Write, *, follo
     def shown() -> Iterator[str]:
         nonlocal last
         for line in transport.lines(_PATH, [("organizationId", organization)]):
-            item = json.loads(line)
+            item = object_in(line, transport.base)
             last = item["number"]
-            yield _line(item, organization)
+            yield _line(item, organization, transport.base)
 
     write(shown())
     while follow:
@@ -40,13 +40,13 @@ def write_events(transport: Transport, organization: str, write: Write, *, follo
         if last is not None:
             query.append(("after", str(last)))
         try:
-            found = json.loads(transport.send("GET", _PATH, query).body)
+            found = object_in(transport.send("GET", _PATH, query).body, transport.base)
         except Refused as error:
             if error.status not in (429, 503):
                 raise
             time.sleep(_AFTER_REFUSAL)
             continue
-        write([_line(item, organization) for item in found["items"]])
+        write([_line(item, organization, transport.base) for item in found["items"]])
         last = found["next"]
 
 
@@ -55,8 +55,8 @@ def write_log(transport: Transport, organization: str, write: Write) -> None:
     write(transport.lines(_PATH, [("organizationId", organization)]))
 
 
-def _line(item: Any, organization: str) -> str:
+def _line(item: Any, organization: str, base: str) -> str:
     """An event in wire form, from what was sealed. Of one whose content was erased only its id is known."""
-    sealed = json.loads(item["body"]) if item["body"] else {"id": item["id"], "organizationId": organization}
+    sealed = object_in(item["body"], base) if item["body"] else {"id": item["id"], "organizationId": organization}
     values = {name: sealed.get(name, sealed.get(_FORMER.get(name, name))) for name in _FIELDS}
     return json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

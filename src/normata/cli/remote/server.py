@@ -13,7 +13,8 @@ from normata.cli.backend import Call, Invitation, ListPage, Refused, Values, Wri
 from normata.cli.invitations import delivery_words
 from normata.cli.remote import address
 from normata.cli.remote.log import write_events, write_log
-from normata.cli.remote.transport import ServerFailed, Transport
+from normata.cli.remote.transport import ServerFailed, Transport, object_in
+from normata.core.log import visible
 from normata.errors import CommandError
 from normata.frameworks.choice import NamedControl, choose_adopted, choose_control, choose_visible
 from normata.identity.choice import NoSuchOrganization
@@ -187,7 +188,7 @@ class Server:
 
     def adopt(self, organization: str, names: Sequence[str], baseline: str | None) -> Mapping[str, bool]:
         """See the base. Each framework is adopted by itself, once all of them can be."""
-        visible, chosen = self._visible(organization, names)
+        known, chosen = self._visible(organization, names)
         body = None if baseline is None else {"baseline": baseline or None}
         try:
             for is_dry_run in (True, None) if len(chosen) > 1 else (None,):
@@ -198,23 +199,23 @@ class Server:
             if reason is None:
                 raise
             raise CommandError(reason) from None
-        return {one: not visible[one]["isAdopted"] for one in chosen}
+        return {one: not known[one]["isAdopted"] for one in chosen}
 
     def leave(self, organization: str, names: Sequence[str]) -> Mapping[str, bool]:
         """See the base."""
-        visible, chosen = self._visible(organization, names)
+        known, chosen = self._visible(organization, names)
         for one in chosen:
             self.change(calls.LEAVING, one, organizationId=organization)
-        return {one: bool(visible[one]["isAdopted"]) for one in chosen}
+        return {one: bool(known[one]["isAdopted"]) for one in chosen}
 
     def _visible(self, organization: str, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         """The frameworks that the organization can see, by id, and the ids of those with these names."""
         listed = every_item(self, calls.FRAMEWORKS, organizationId=organization)
-        visible = {str(one["id"]): one for one in listed}
+        known = {str(one["id"]): one for one in listed}
         called = [
-            [id_ for id_, one in visible.items() if name in (id_, one["slug"], one["identifier"])] for name in names
+            [id_ for id_, one in known.items() if name in (id_, one["slug"], one["identifier"])] for name in names
         ]
-        return visible, list(dict.fromkeys(map(choose_visible, names, called)))
+        return known, list(dict.fromkeys(map(choose_visible, names, called)))
 
     def events(self, organization: str | None, write: Write, *, follow: bool) -> None:
         """See the base; of one organization, and those that are sealed, which an event is within a second."""
@@ -227,7 +228,8 @@ class Server:
     def checkpoint(self, organization: str | None, *, operators: bool) -> str:
         """See the base."""
         owner = self._owner(organization, operators=operators)
-        return str(self.read(calls.CHECKPOINT, organizationId=owner)["note"])
+        note = str(self.read(calls.CHECKPOINT, organizationId=owner)["note"])
+        return "\n".join(map(visible, note.split("\n")))  # a real one has nothing that would change
 
     def _owner(self, organization: str | None, *, operators: bool) -> str:
         if operators:
@@ -235,13 +237,7 @@ class Server:
         return self.organization(organization)
 
     def _json(self, body: bytes) -> Any:
-        try:
-            found = json.loads(body)
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise ServerFailed(f"{self.transport.base} answers with what is not JSON: is it Normata's address?")
-        return found
+        return object_in(body, self.transport.base)
 
 
 def _path(call: Call, row: str) -> str:

@@ -41,6 +41,17 @@ class Answer(NamedTuple):
     next: str | None
 
 
+def object_in(text: bytes | str, base: str) -> dict[str, Any]:
+    """The JSON object that the server at ``base`` sends. Raises ServerFailed."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ServerFailed(f"{base} answers with what is not JSON: is it Normata's address?")
+    return found
+
+
 class Transport:
     """The connections to a server. Nothing of a token is in any message."""
 
