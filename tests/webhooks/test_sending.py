@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from normata.events.model import AuditEvent
 from normata.notifications.model import Notification
@@ -263,3 +264,35 @@ def test_two_changes_at_the_same_time_are_both_made(sending: Sending, monkeypatc
     began[0].join()
     found = sending.one(made)
     assert (found["isActive"], found["kinds"]) == (False, ["risks"])
+
+
+@pytest.mark.parametrize(
+    ("request_line", "body", "more"),
+    [
+        ("DELETE ", None, []),
+        ("PATCH ", {"isActive": False}, []),
+        ("PATCH ", {"kinds": ["risks"]}, []),
+        ("PATCH ", {"format": "FULL"}, [1, 2, 3]),
+        ("POST replay/", {"number": 0}, [0, 1, 2, 3]),
+        ("POST rotate/", None, [2, 3]),
+    ],
+)
+def test_what_is_changed_while_it_is_sent_counts_for_the_next_message(
+    sending: Sending, monkeypatch: pytest.MonkeyPatch, request_line: str, body: Any, more: list[int]
+) -> None:
+    monkeypatch.setattr(sender, "_STORE_EVERY", 0)
+    made = sending.create()
+    method, path = request_line.split(" ")
+    sending.happen(*"ABCD")
+
+    def answer(_got: object) -> tuple[int, dict[str, str]]:
+        if len(sending.receiver.got) == 2:
+            sending.ask(method, f"/webhooks/{made['id']}/{path}", body)
+        return 200, {}
+
+    sending.receiver.answer = answer
+    with capture_logs() as lines:
+        numbers = [one.data["number"] for _ in range(2) for one in sending.run()]
+    first = numbers[0]
+    assert numbers == [first, first + 1, *(first + number for number in more)]
+    assert not [line for line in lines if line["event"].startswith("webhook")]

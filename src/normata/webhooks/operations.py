@@ -266,7 +266,9 @@ out.""",
         operation_id="removeWebhook",
         tag="Webhooks",
         summary="Remove a webhook",
-        description="Removes a webhook with its secret. Nothing more is sent, at most the message that is on its way.",
+        description="""\
+Removes a webhook with its secret. Nothing more is sent but the message that is on its way, and what follows it within a
+quarter of a second.""",
         role="admin",
         scope="admin",
         about=Webhook,
