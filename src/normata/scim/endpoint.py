@@ -117,6 +117,7 @@ class ScimEndpoint:
             return await self._services.database.read(
                 lambda transaction: protocol.answer(transaction, provider, moment, call.request),
                 TenantScope(readable=(call.organization_id,)),
+                is_long=True,  # the resources of a large group take a second to check and write out
             )
         is_alone: dict[str, bool] = {}
         while True:
@@ -145,6 +146,7 @@ class ScimEndpoint:
             actor=call.actor,
             scope=TenantScope(readable=(organization_id,), writable=(NO_ORGANIZATION, organization_id), users=users),
             writes=PROVISIONING_WRITES,
+            is_long=True,
         )
 
 

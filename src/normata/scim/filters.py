@@ -6,6 +6,7 @@ to be read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,6 +25,8 @@ from scim2_models.path import (
 from sqlalchemy import ColumnElement, and_, false, not_, or_, true
 
 LONGEST_FILTER = 2_000  # characters
+
+_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # characters that no database stores
 
 Condition = ColumnElement[bool]
 # The condition that an attribute compares so with a value, which is null for whether it is present at all.
@@ -71,7 +74,7 @@ def compares(expression: ColumnElement[Any], fold: Callable[[str], str] = str) -
             return expression.is_not(None)
         if value is None:
             return _null(operator, expression)
-        if not isinstance(value, str) or "\0" in value:
+        if not isinstance(value, str) or _NO_TEXT.search(value):
             raise InvalidFilterException(detail="The attribute is a text")
         wanted = fold(value)
         conditions: dict[CompareOperator, Condition] = {

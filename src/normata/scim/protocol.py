@@ -38,6 +38,7 @@ from normata.scim.resources import PROVIDER, Group, GroupMember
 from normata.scim.storage import Storage, member_ids_of
 
 _MOST_OPERATIONS = 1_000  # of one PATCH
+_LAST_INDEX = 2**53 - 1  # the largest number that all readers of JSON have
 _MOST_UNUSUAL = 20  # operations on members by other paths than those below, which read the whole group
 _ONE_MEMBER = re.compile(r'members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]', re.IGNORECASE)
 
@@ -57,11 +58,14 @@ class _Service(ScimService):
     """The protocol without input and output, with a limit for filters."""
 
     def read_search(self, resource_types: list[ResourceType], payload: Any) -> tuple[SearchRequest[Any], Any]:
-        """Read a search. Raises InvalidFilterException before a long filter is parsed."""
+        """Read a search. Raises InvalidFilterException before a long filter is parsed, and InvalidValueException."""
         for name, value in payload.items() if isinstance(payload, dict) else ():
             if name.casefold() == "filter" and isinstance(value, str) and len(value) > LONGEST_FILTER:
                 raise InvalidFilterException(detail=f"A filter has at most {LONGEST_FILTER} characters")
-        return super().read_search(resource_types, payload)
+        search, position = super().read_search(resource_types, payload)
+        if (search.start_index or 0) > _LAST_INDEX:
+            raise InvalidValueException(detail=f"startIndex is at most {_LAST_INDEX}")
+        return search, position
 
 
 _SERVICE = _Service(PROVIDER)

@@ -28,8 +28,8 @@ from normata.identity.members import members
 from normata.identity.memberships import JOINING_WRITES, is_valid, join
 from normata.identity.model import Membership, Organization, User
 from normata.identity.openid.configuration import Grant
-from normata.identity.provisioning.people import is_ended_by_provider
-from normata.identity.provisioning.roles import USUAL_NAMES, roles_by_groups
+from normata.identity.provisioning.people import is_active_at_provider
+from normata.identity.provisioning.roles import DEFAULT_ROLE, USUAL_NAMES, roles_by_groups
 from normata.identity.provisioning.roles import largest as _largest
 
 GROUP_WRITES = (*JOINING_WRITES, *members.REMOVAL_WRITES)
@@ -115,9 +115,12 @@ def apply_roles(unit: UnitOfWork, user_id: str, found_roles: Sequence[GroupRoles
         if member is not None and not is_valid(member.expires_at, unit.moment):
             continue  # only people bring somebody back whose membership has ended
         current = member.role if member is not None and member.removed_at is None else None
-        if member is not None and current is None and is_ended_by_provider(unit, organization_id, member.id):
+        is_active = None if member is None else is_active_at_provider(unit, organization_id, member.id)
+        if current is None and is_active is False:
             continue  # only people, and the provider over SCIM, bring back whom it has ended so
         role = next_role(group_roles if member is None else _with_provisioned(unit, group_roles, member.id), current)
+        if current is not None and role is None and is_active:
+            role = DEFAULT_ROLE  # the provider ends a membership over SCIM, and not by naming no group
         if member is None or current is None:
             if role is not None:
                 join(unit, organization_id, user_id, role)

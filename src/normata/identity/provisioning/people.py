@@ -111,10 +111,12 @@ def person(transaction: Transaction, organization_id: str, membership_id: str, m
     return row
 
 
-def is_ended_by_provider(transaction: Transaction, organization_id: str, membership_id: str) -> bool:
-    """Whether the provider says that a member is none any more."""
+def is_active_at_provider(transaction: Transaction, organization_id: str, membership_id: str) -> bool | None:
+    """Whether the provider says that a member is one; null if it says nothing of them."""
     row = transaction.row(_ONE, {"organization": organization_id, "member": membership_id})
-    return row is not None and row.provisioned_id is not None and row.provisioned_details.get(_ACTIVE) is False
+    if row is None or row.provisioned_id is None:
+        return None
+    return row.provisioned_details.get(_ACTIVE) is not False
 
 
 # --- Changing
