@@ -39,8 +39,11 @@ def test_the_client_is_imported_where_there_is_a_provider_alone(normata: Run) ->
     program = (
         "import sys; from normata.app import create_app; from normata.settings import Settings;"
         " create_app(Settings(oidc_issuer=sys.argv[1], oidc_client_id=sys.argv[2]));"
-        " print(*sorted({'joserfc', 'httpx2'} & sys.modules.keys()))"
+        " print(*sorted({'joserfc', 'normata.identity.openid.client'} & sys.modules.keys()))"
     )
-    for given, imported in ((("", ""), ""), (("https://id.example", "normata"), "httpx2 joserfc")):
+    for given, imported in (
+        (("", ""), ""),
+        (("https://id.example", "normata"), "joserfc normata.identity.openid.client"),
+    ):
         done = subprocess.run([sys.executable, "-c", program, *given], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == imported

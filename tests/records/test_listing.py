@@ -152,7 +152,7 @@ def test_every_enum_flag_and_reference_filters(kind: type[Restorable], shared: S
                     "sortDirection",
                     "updatedSince",
                 ),
-                *("format", "If-None-Match"),
+                *("externalSource", "externalId", "format", "If-None-Match"),
             } | (NAMES & {*shape})
         for name in filters:
             values = sorted({item[name] for item in items if item[name] is not None}, key=str)

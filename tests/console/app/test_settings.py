@@ -177,7 +177,7 @@ def test_a_member_is_removed_with_what_they_answered_for_and_hands_it_over(peopl
     assert "The member was removed." in text_of(page)
     assert f"Responsible for {named}" in text_of(page)
     assert _steps(page.text) == {"hand_over"}
-    assert "Editor editor@alpha.example Editor Removed" in text_of(admin.get(f"{MEMBERS}?removed=only"))
+    assert "Editor editor@alpha.example Editor By SCIM Removed" in text_of(admin.get(f"{MEMBERS}?removed=only"))
 
     answer = admin.post(path, step="hand_over", to="member-viewer")
 

@@ -61,6 +61,7 @@ def test_every_read_is_the_same_elsewhere(
     operation: Operation, shared: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted, headers, elsewhere = sample(operation), shared.bearer(most(operation)), Elsewhere(shared)
+    shared.wait_for_seals()  # a report says how many events are sealed
     with monkeypatch.context() as patched:
         patched.setattr("normata.core.db.transaction.now", lambda: AFTERWARDS)
         here = wanted.send(shared.client, headers)
