@@ -9,12 +9,10 @@ from pydantic import Field
 from sqlalchemy import BindParameter, and_, bindparam, case, func, or_, select
 
 from normata.audits.model import NOT_CHECKED
-from normata.audits.rows import ROW, ResultCounts, is_listed, result_counts
+from normata.audits.rows import ROW, AuditSummary, ResultCounts, is_listed, result_counts
 from normata.core.db.transaction import Transaction
 from normata.core.db.types import passes_at
-from normata.core.schema.fields import Timestamp
 from normata.core.schema.paging import Page, PageQuery, envelope, fetch_page
-from normata.core.schema.wire import Wire
 from normata.records.due.queries import present
 from normata.records.kinds import Audit, Finding
 
@@ -29,15 +27,9 @@ class ProgrammeQuery(PageQuery):
     state: AuditState | None = Field(default=None, description="Only audits in this state.")
 
 
-class ProgrammeItem(Wire):
+class ProgrammeItem(AuditSummary):
     """An audit of the programme."""
 
-    id: str
-    name: str
-    type: str = Field(description="What kind of audit it is, such as `INTERNAL`.")
-    started: Timestamp | None = Field(description="When it began, or is to begin.")
-    ended: Timestamp | None = Field(description="When it ended, or is to end.")
-    auditor: str | None = Field(description="Who audits.")
     framework_id: str | None = Field(description="The framework that it audits against, or null.")
     state: AuditState = Field(description="What follows from `started`, `ended` and the present.")
     rows: int = Field(description="How many rows its checklist has.")

@@ -12,6 +12,7 @@ from normata.audits.model import NOT_CHECKED
 from normata.audits.rows import (
     CHECKED_KINDS,
     IN_SCOPE,
+    AuditSummary,
     ChecklistItem,
     FindingCount,
     ResultCounts,
@@ -35,15 +36,9 @@ from normata.reports.report_header import ReportFramework, ReportOrganization
 
 
 # The grave ones first; other types follow by name.
-class AuditHead(Wire):
+class AuditHead(AuditSummary):
     """The audit that a report is about."""
 
-    id: str
-    name: str
-    type: str = Field(description="What kind of audit it is, such as `INTERNAL`.")
-    started: Timestamp | None = Field(description="When it began, or is to begin.")
-    ended: Timestamp | None = Field(description="When it ended, or is to end.")
-    auditor: str | None = Field(description="Who audits.")
     notes: str | None = Field(description="What the organization has noted of the audit.")
     owners: list[str] = Field(description="The members who own the audit here, by name.")
     is_live: bool = Field(description="False if the audit is archived.")

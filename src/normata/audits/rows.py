@@ -27,6 +27,17 @@ FINDING_TYPES: Sequence[str] = Finding.sql().c.type.info["known"]  # the grave o
 CHECKED_KINDS = (CONTROLS, Policy.path)  # of what is in scope, a checklist has rows of these
 
 
+class AuditSummary(Wire):
+    """What every answer about audits says of one."""
+
+    id: str
+    name: str
+    type: str = Field(description="What kind of audit it is, such as `INTERNAL`.")
+    started: Timestamp | None = Field(description="When it began, or is to begin.")
+    ended: Timestamp | None = Field(description="When it ended, or is to end.")
+    auditor: str | None = Field(description="Who audits.")
+
+
 class ChecklistQuery(PageQuery):
     """The query of the checklist of an audit."""
 
